@@ -1,0 +1,159 @@
+//go:build linux && (amd64 || arm64)
+
+package vfs
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/edsrzf/mmap-go"
+	"golang.org/x/sys/unix"
+)
+
+// osFile is an *os.File plus the calls that package os does not offer. Those go
+// through raw, which holds the descriptor while they run: the number Fd() gives
+// may by then belong to another file, and a write to it would land there.
+type osFile struct {
+	file *os.File
+	raw  syscall.RawConn
+}
+
+func newOSFile(f *os.File) (*osFile, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &osFile{file: f, raw: raw}, nil
+}
+
+func (f *osFile) Name() string { return f.file.Name() }
+
+func (f *osFile) Close() error { return f.file.Close() }
+
+func (f *osFile) ReadAt(p []byte, off int64) (int, error) { return f.file.ReadAt(p, off) }
+
+func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.file.WriteAt(p, off) }
+
+func (f *osFile) Size() (int64, error) {
+	var st unix.Stat_t
+	err := f.control("stat", func(fd int) error { return unix.Fstat(fd, &st) })
+	return st.Size, err
+}
+
+func (f *osFile) Truncate(size int64) error {
+	return f.control("truncate", func(fd int) error { return unix.Ftruncate(fd, size) })
+}
+
+func (f *osFile) Sync() error {
+	return f.control("fdatasync", unix.Fdatasync)
+}
+
+func (f *osFile) Preallocate(off, n int64) error {
+	return f.control("fallocate", func(fd int) error {
+		return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, off, n)
+	})
+}
+
+func (f *osFile) Advise(off, n int64, a Advice) error {
+	advice := [...]int{
+		AdviseWillNeed:   unix.FADV_WILLNEED,
+		AdviseDontNeed:   unix.FADV_DONTNEED,
+		AdviseRandom:     unix.FADV_RANDOM,
+		AdviseSequential: unix.FADV_SEQUENTIAL,
+	}
+	if a <= 0 || int(a) >= len(advice) {
+		return &fs.PathError{Op: "fadvise", Path: f.Name(), Err: unix.EINVAL}
+	}
+	return f.control("fadvise", func(fd int) error {
+		return unix.Fadvise(fd, off, n, advice[a])
+	})
+}
+
+func (f *osFile) Map(size int) (Mapping, error) {
+	var m mmap.MMap
+	err := f.control("mmap", func(fd int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if size <= 0 || int64(size) > st.Size {
+			return unix.EINVAL // the pages past the end would kill the process when touched
+		}
+		var err error
+		m, err = mmap.MapRegion(f.file, size, mmap.RDWR, 0, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &osMapping{m: m, name: f.Name()}, nil
+}
+
+// osMapping is an mmap-go map that knows its file's name, for errors.
+type osMapping struct {
+	m    mmap.MMap
+	name string
+}
+
+func (m *osMapping) Bytes() []byte { return m.m }
+
+func (m *osMapping) Flush() error {
+	if m.m == nil {
+		return &fs.PathError{Op: "msync", Path: m.name, Err: fs.ErrClosed}
+	}
+	if err := m.m.Flush(); err != nil {
+		return &fs.PathError{Op: "msync", Path: m.name, Err: err}
+	}
+	return nil
+}
+
+func (m *osMapping) Close() error {
+	if m.m == nil {
+		return &fs.PathError{Op: "munmap", Path: m.name, Err: fs.ErrClosed}
+	}
+	if err := m.m.Unmap(); err != nil {
+		return &fs.PathError{Op: "munmap", Path: m.name, Err: err}
+	}
+	return nil
+}
+
+// control runs do with f's descriptor, which stays open meanwhile, repeats it
+// when a signal interrupts it, and names the operation and the file in its error.
+func (f *osFile) control(op string, do func(fd int) error) error {
+	return controlRaw(f.raw, op, f.Name(), do)
+}
+
+func control(f *os.File, op string, do func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return controlRaw(raw, op, f.Name(), do)
+}
+
+func controlRaw(raw syscall.RawConn, op, name string, do func(fd int) error) error {
+	var err error
+	held := raw.Control(func(fd uintptr) {
+		err = retry(func() error { return do(int(fd)) })
+	})
+	if held != nil { // the file is closed; says so itself
+		return &fs.PathError{Op: op, Path: name, Err: fs.ErrClosed}
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return nil
+}
+
+// retry repeats do while a signal interrupts it. Nothing that is called through
+// it reports an error once and success afterwards on EINTR: an interrupted
+// fdatasync or syncfs has not consumed a write-back error.
+func retry(do func() error) error {
+	for {
+		if err := do(); err != unix.EINTR {
+			return err
+		}
+	}
+}
