@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"millrace/engine/batch"
+)
+
+// Every queue, buffer and loop of this package has its bound here.
+const (
+	// A position in an index is an int32, so no segment may reach 2 GiB.
+	maxSegmentBytes = math.MaxInt32
+	// Kafka's own lower bound up to 4.0: less than a batch header could never be useful.
+	minSegmentBytes = 14
+	// One offset index entry (8 bytes) or one time index entry (12), plus the
+	// spare entry that the time index keeps.
+	minIndexBytes = 24
+	// A relative offset in an index is an int32 (F005).
+	maxOffsetSpan = math.MaxInt32
+
+	// One combined write: 1 MiB, since pwritev gains nothing beyond 256 KiB
+	// (LIMITS.md: 64 x 16 KiB 6.9 GB/s), in at most as many pieces as one
+	// pwritev takes (UIO_MAXIOV).
+	maxRunBytes   = 1 << 20
+	maxRunAppends = 1024
+
+	// Bytes read at once while walking batch headers. A tail read or a limit
+	// look-up walks at most IndexInterval bytes and one batch, so the small
+	// one fits nearly all; recovery reads every byte.
+	walkChunk    = 4 << 10
+	recoverChunk = 1 << 20
+	// Remembered batch boundaries of a log (see hints): 64 slots of 24 bytes.
+	hintBits  = 6
+	hintCount = 1 << hintBits
+
+	// A record this far ahead of the clock holds its segment back from
+	// retention by time, which is reported (F018). Clocks of producers are
+	// seldom an hour off by accident.
+	futureSlack = time.Hour
+	// The journal of a log that stands alone: one writer's worth, two files so
+	// that one can be emptied while the other is written.
+	standaloneJournalBytes = 16 << 20
+	standaloneJournalFiles = 2
+	// Snapshots of producer state kept beside those at segment starts.
+	keepSnapshots = 2
+)
+
+const (
+	_ = uint(maxRunBytes - batch.HeaderSize)  // a run holds at least one batch header
+	_ = uint(maxSegmentBytes - maxRunBytes)   // a run fits in a segment
+	_ = uint(recoverChunk - batch.HeaderSize) // a header fits in a chunk
+	_ = uint(walkChunk - batch.HeaderSize)    // likewise
+)

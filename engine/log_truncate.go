@@ -1,0 +1,348 @@
+package engine
+
+import (
+	"math"
+)
+
+// TruncateTo removes everything at or above o. If o lies inside a batch, the
+// whole batch goes and End becomes its first offset. It is durable when it
+// returns. Appends wait meanwhile; readers of the removed range may get short
+// reads, as they may not be above the high watermark.
+//
+// Order, for a crash at any point: the recovery point is lowered on disk; the
+// journal is told, durably, to forget what it holds above o; the later segments
+// are renamed from the newest down and their folder synced; the file is cut and
+// synced. A crash on the way leaves an end somewhere between o and the old one,
+// and no journal entry that does not connect to it, which would mean damage
+// (recover.go). Nothing that was cut comes back after TruncateTo has returned.
+func (l *Log) TruncateTo(o Offset) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(); err != nil {
+		return err
+	}
+	if o >= l.End() {
+		return nil
+	}
+	if err := l.wake(); err != nil {
+		return err
+	}
+	if o < l.Start() || o < (*l.segments.Load())[0].base {
+		return l.reset(o)
+	}
+	cut, err := l.truncationPoint(o)
+	if err != nil {
+		return err
+	}
+	if cut.offset < l.Start() {
+		return l.reset(l.Start()) // the batch holds Start as well: nothing readable is left (L2)
+	}
+	if err := l.lowerRecoveryPoint(cut.offset); err != nil {
+		return err
+	}
+	l.end.Store(int64(cut.offset)) // nobody may look for what is going
+	if err := l.forget(cut.offset, int64(cut.offset)); err != nil {
+		return err
+	}
+	if err := l.dropAbove(cut.offset); err != nil {
+		return err
+	}
+	if err := l.cutActive(cut.pos, cut.offset); err != nil {
+		return err
+	}
+	l.ceiling.Store(noLimit)
+	if err := l.epochs.TruncateEnd(int64(cut.offset)); err != nil {
+		return l.storageError("truncate leader epochs", err)
+	}
+	l.setLatestEpoch()
+	return l.reloadProducers(cut.offset)
+}
+
+// cutPoint is a batch boundary.
+type cutPoint struct {
+	offset Offset
+	pos    int64
+}
+
+// truncationPoint finds the boundary at or below o. Caller holds mu.
+func (l *Log) truncationPoint(o Offset) (cutPoint, error) {
+	list := *l.segments.Load()
+	s := list[segmentOf(list, o)]
+	e, found, err := s.locate(o)
+	if isIndexDamage(err) {
+		if err = s.rebuild(l.config.Load()); err == nil {
+			e, found, err = s.locate(o)
+		}
+	}
+	if err != nil {
+		return cutPoint{}, err
+	}
+	if !found {
+		e.base = o // o lies in a gap before the next segment
+	}
+	end, err := s.endBefore(e.pos, min(o, e.base))
+	return cutPoint{end, e.pos}, err
+}
+
+// endBefore is the end of the batches below position pos, at most o. After a
+// restart a log ends where its last batch does, so a truncation into a gap must
+// not leave an End that only memory knows.
+func (s *segment) endBefore(pos int64, o Offset) (Offset, error) {
+	if pos == 0 {
+		return s.base, nil
+	}
+	before, found, err := s.locate(o - 1)
+	if err == nil && found && before.pos < pos {
+		return before.last + 1, nil // no gap, as nearly always
+	}
+	end := s.base
+	err = s.walk(0, pos, func(e entry) bool {
+		end = e.last + 1
+		return true
+	})
+	return end, err
+}
+
+// lowerRecoveryPoint makes sure that a crash after the cut does not take torn
+// new bytes for damage in old ones. Caller holds mu.
+func (l *Log) lowerRecoveryPoint(to Offset) error {
+	if Offset(l.synced.Load()) <= to {
+		return nil
+	}
+	l.ceiling.Store(int64(to)) // until forget
+	if err := l.checkpoint(l); err != nil {
+		return l.storageError("checkpoint before truncation", err)
+	}
+	return nil
+}
+
+// dropAbove gives up the segments that begin above o, newest first. The one that
+// begins at o stays, to be emptied. Caller holds mu.
+func (l *Log) dropAbove(o Offset) error {
+	list := *l.segments.Load()
+	keep := len(list)
+	for keep > 1 && list[keep-1].base > o {
+		keep--
+	}
+	if keep == len(list) {
+		return nil
+	}
+	kept := append([]*segment(nil), list[:keep]...)
+	l.segments.Store(&kept)
+	l.hints.Store(nil)
+	if err := l.giveUp(newestFirst(list[keep:])); err != nil {
+		return err
+	}
+	if err := l.syncDir(); err != nil {
+		return err
+	}
+	return l.reactivate(kept[keep-1])
+}
+
+// reactivate opens a sealed segment's indexes for appending. Caller holds mu.
+func (l *Log) reactivate(s *segment) error {
+	c := l.config.Load()
+	l.age(s, c)
+	// Truncating to the end makes a sealed index an active one.
+	err := s.index.TruncateTo(math.MaxInt64)
+	if err == nil {
+		err = s.times.TruncateTo(math.MaxInt64)
+	}
+	if isIndexDamage(err) {
+		err = s.rebuild(c)
+	}
+	if err != nil {
+		return l.storageError("open the last segment's index", err)
+	}
+	s.countRoom(c)
+	return nil
+}
+
+// cutActive truncates the active segment at pos, where offset o begins. Caller holds mu.
+func (l *Log) cutActive(pos int64, o Offset) error {
+	s := l.active()
+	f, err := s.file()
+	if err != nil {
+		return l.storageError("truncate", err)
+	}
+	if err := s.cutIndexes(l.config.Load(), o); err != nil {
+		return l.storageError("truncate index", err)
+	}
+	s.size.Store(pos)
+	l.hints.Store(nil)
+	if err := f.Truncate(pos); err != nil {
+		l.mu.failed = l.storageError("truncate", err)
+		return l.mu.failed
+	}
+	if err := s.noteTimestamps(l.config.Load()); err != nil {
+		return l.storageError("truncate", err)
+	}
+	if err := f.Sync(); err != nil {
+		l.poison(err)
+		return l.poisoned.Load()
+	}
+	return nil
+}
+
+// cutIndexes drops what the indexes say of offsets at or above o.
+func (s *segment) cutIndexes(c *Config, o Offset) error {
+	err := s.index.TruncateTo(int64(o))
+	if err == nil {
+		err = s.times.TruncateTo(int64(o))
+	}
+	if isIndexDamage(err) {
+		return s.rebuild(c)
+	}
+	s.countRoom(c)
+	return err
+}
+
+// noteTimestamps learns the largest timestamp and the distance to the last
+// index entry anew, from the last entry on. Caller holds Log.mu.
+func (s *segment) noteTimestamps(c *Config) error {
+	ts, off, ok := s.times.Last()
+	s.maxTs.Store(-1)
+	s.maxTsOff.Store(int64(s.base))
+	if ok {
+		s.maxTs.Store(ts)
+		s.maxTsOff.Store(off)
+	}
+	_, at, ok := s.index.Last()
+	pos := int64(0)
+	if ok {
+		pos = int64(at)
+	}
+	s.w.sinceIndex = 0
+	size := s.size.Load()
+	err := s.walk(pos, size, func(e entry) bool {
+		if e.maxTs > s.maxTs.Load() {
+			s.maxTs.Store(e.maxTs)
+			s.maxTsOff.Store(int64(e.last))
+		}
+		s.w.sinceIndex += int64(e.size)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	s.tsKnown.Store(true)
+	s.w.firstTs = -1
+	return s.walk(0, size, func(e entry) bool {
+		s.w.firstTs = e.maxTs
+		return false
+	})
+}
+
+// forget tells the journal that everything at or above from is taken back, and
+// lowers the rungs once the journal can no longer raise them. End is lowered
+// already. Caller holds mu.
+func (l *Log) forget(end Offset, from int64) error {
+	t := l.journal.Cut(&l.owner, from)
+	if l.durable.Load() > int64(end) || from == math.MinInt64 {
+		l.durable.Store(int64(end))
+	}
+	if l.synced.Load() > int64(end) {
+		l.synced.Store(int64(end))
+	}
+	l.mu.last, l.mu.unflushed = t, 0
+	return l.wait(t)
+}
+
+// ResetTo removes everything and lets the log begin anew at o, which may lie
+// anywhere. Followers do this when their leader no longer has what they would
+// need. It is durable when it returns.
+func (l *Log) ResetTo(o Offset) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(); err != nil {
+		return err
+	}
+	return l.reset(o)
+}
+
+// reset: caller holds mu. The new start is on disk before any file goes: a
+// crash in between opens a log that ends below its start, which is emptied, or
+// one that merely starts later than before.
+func (l *Log) reset(o Offset) error {
+	c := l.config.Load()
+	l.start.Store(int64(o))
+	l.ceiling.Store(int64(o))
+	if err := l.checkpoint(l); err != nil {
+		// The disk may have the new start. An append below it would be emptied
+		// away at the next opening.
+		l.mu.failed = l.storageError("checkpoint before reset", err)
+		return l.mu.failed
+	}
+	l.end.Store(min(l.end.Load(), int64(o)))
+	if err := l.forget(o, math.MinInt64); err != nil {
+		return err
+	}
+	if err := l.giveUp(newestFirst(*l.segments.Load())); err != nil {
+		return err
+	}
+	if err := l.syncDir(); err != nil {
+		return err
+	}
+	fresh, err := createSegment(o, l.folder, l.indexes, c)
+	if err != nil {
+		l.mu.failed = l.storageError("reset", err)
+		return l.mu.failed
+	}
+	l.age(fresh, c)
+	l.segments.Store(&[]*segment{fresh})
+	l.hints.Store(nil)
+	l.end.Store(int64(o))
+	l.durable.Store(int64(o))
+	l.ceiling.Store(noLimit)
+	if err := l.syncDir(); err != nil {
+		return err
+	}
+	l.synced.Store(int64(o))
+	if err := l.epochs.Clear(); err != nil {
+		return l.storageError("clear leader epochs", err)
+	}
+	l.epoch.Store(int32(NoEpoch))
+	l.mu.producers.Reset()
+	l.mu.snapshotAt, l.mu.dormant = -1, false
+	return l.dropSnapshots(func(Offset, int) bool { return true })
+}
+
+// SetStart raises Start to o, at most to End: what lies below is no longer
+// readable, and whole segments below are deleted by the next retention. It is
+// durable when it returns.
+func (l *Log) SetStart(o Offset) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(); err != nil {
+		return err
+	}
+	if o > l.End() {
+		return &OutOfRangeError{Want: o, Start: l.Start(), End: l.End()}
+	}
+	if o <= l.Start() {
+		return nil
+	}
+	l.raiseStart(o)
+	if err := l.checkpoint(l); err != nil {
+		return l.storageError("checkpoint the log's start", err)
+	}
+	if err := l.epochs.TruncateStart(int64(o)); err != nil {
+		return l.storageError("truncate leader epochs", err)
+	}
+	return nil
+}
+
+// raiseStart moves Start up. What lies below it is owed to nobody, so Durable,
+// which says what is safe to read, is never below (L2).
+func (l *Log) raiseStart(o Offset) {
+	raise(&l.durable, int64(o))
+	raise(&l.start, int64(o))
+}
+
+func (l *Log) setLatestEpoch() {
+	e, _, ok := l.epochs.Latest()
+	if !ok {
+		e = int32(NoEpoch)
+	}
+	l.epoch.Store(e)
+}

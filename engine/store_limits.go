@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"millrace/engine/checkpoint"
+	"millrace/engine/vfs"
+)
+
+// Bounds of the Store, with their arithmetic.
+const (
+	// defaultIndexMaps: beyond some thousand mappings touching one costs
+	// microseconds (LIMITS: 5.8 us at 10,000 against 20 ns), and Linux allows 65,530.
+	defaultIndexMaps = 1000
+
+	// Descriptors that do not depend on the number of logs: files lent to indexes
+	// (defaultIndexMaps), journals, locks, checkpoints, and sockets of clients.
+	reservedFiles = 2 * defaultIndexMaps
+
+	// A log keeps its active segment open, and mostly nothing else.
+	filesPerLog = 1
+
+	// Maps besides the indexes': the Go heap, libraries, thread stacks.
+	reservedMaps = 4096
+
+	// checkpointBytes is how much may be written before the recovery points are
+	// written anew, out of their turn: about 50 ms of reading for a start after a crash.
+	checkpointBytes = 128 << 20
+
+	// recyclePause is the least time between two checkpoints that are written
+	// because a journal file was recycled. It bounds what a start after a crash
+	// reads to what arrives in that time, above two journal files.
+	recyclePause = time.Second
+
+	// progressEvery is how often a slow start says how far it is.
+	progressEvery = 2 * time.Second
+
+	// Kafka's bound on topic names, so that folder names stay below 255 bytes.
+	maxTopicName = 249
+
+	// lowSpace is when free space is worth a word: less than a few segments.
+	lowSpace = 2 << 30
+)
+
+// Advice is one limit of the machine that is or may become too low.
+type Advice struct {
+	Name       string // "RLIMIT_NOFILE", "vm.max_map_count", "free space"
+	Have, Need int64
+	OK         bool
+	Text       string // a sentence for the log: what it means and what to do
+}
+
+// CheckLimits compares what the process may use with what that many logs need. It
+// returns all limits, those that suffice too (F127: the start logs limits and need).
+func CheckLimits(logs int) []Advice {
+	return []Advice{adviseFiles(logs, openFileLimit()), adviseMaps(mapLimit())}
+}
+
+func adviseFiles(logs int, have int64) Advice {
+	a := Advice{Name: "RLIMIT_NOFILE", Have: have, Need: int64(logs)*filesPerLog + reservedFiles}
+	a.OK = have >= a.Need
+	a.Text = fmt.Sprintf("%d open files are allowed; %d logs and their clients need about %d", a.Have, logs, a.Need)
+	if !a.OK {
+		a.Text += fmt.Sprintf(": raise it (ulimit -n, LimitNOFILE= of the service); new topics are refused beyond %d logs",
+			max(0, (have-reservedFiles)/filesPerLog))
+	}
+	return a
+}
+
+func adviseMaps(have int64) Advice {
+	a := Advice{Name: "vm.max_map_count", Have: have, Need: defaultIndexMaps + reservedMaps}
+	a.OK = have >= a.Need
+	a.Text = fmt.Sprintf("%d memory maps are allowed; about %d are used, however many logs there are", a.Have, a.Need)
+	if !a.OK {
+		a.Text += ": raise it (sysctl vm.max_map_count); until then indexes that find no map are written with the logs' own pages"
+	}
+	return a
+}
+
+// openFileLimit is the soft limit, which Go has raised to the hard one at the start.
+func openFileLimit() int64 {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil || r.Cur > 1<<40 {
+		return 1 << 40
+	}
+	return int64(r.Cur)
+}
+
+// mapLimit reads the kernel's setting; a system that does not tell is taken for Linux' default.
+func mapLimit() int64 {
+	b, err := checkpoint.ReadFile(vfs.OS(), "/proc/sys/vm/max_map_count")
+	if err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
+			return n
+		}
+	}
+	return 65530
+}
+
+// CheckSpace tells how much each data directory may still take.
+func (s *Store) CheckSpace() []Advice {
+	var list []Advice
+	for _, d := range s.dirs {
+		free, err := d.fs.Free(d.path)
+		if err != nil || d.offline() != nil {
+			continue
+		}
+		a := Advice{Name: "free space", Have: free, Need: lowSpace, OK: free >= lowSpace}
+		a.Text = fmt.Sprintf("%s has %d MiB free", d.path, free>>20)
+		if !a.OK {
+			a.Text += ": appends are refused once it is full; lower retention, or give it more"
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// LimitError refuses a new log because a limit of the machine is near. Nothing was made.
+type LimitError struct {
+	Name       string
+	Have, Need int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("engine: no more logs: %s is %d, %d would be needed", e.Name, e.Have, e.Need)
+}
+
+// Is makes it a storage error: what exists serves on.
+func (e *LimitError) Is(target error) bool { return target == ErrStorage }
