@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"math"
+	"time"
+
+	"millrace/coord/group"
+)
+
+// GroupConfig is what holds for consumer groups and for the topic that they are
+// kept in.
+type GroupConfig struct {
+	SessionMin, SessionMax time.Duration // what members may ask for
+	InitialDelay           time.Duration // a new group waits this long for more members
+	MaxSize                int           // members of one group
+	MaxMetadata            int           // bytes of the text that goes with a commit
+	Retention              time.Duration // of commits of groups that are not in use
+	RetentionCheck         time.Duration
+
+	TopicPartitions int32 // of __consumer_offsets
+	TopicFactor     int16
+	TopicSegment    int   // bytes
+	TopicCodec      int16 // as Kafka numbers them
+}
+
+// groupKeys are the rows of groups in the table of keys.
+var groupKeys = []ConfigKey{
+	span("group.min.session.timeout.ms", TypeInt, "6000", 0, maxInt32, time.Millisecond, "shortest session that a member may ask for", func(c *Config) *time.Duration { return &c.Groups.SessionMin }),
+	span("group.max.session.timeout.ms", TypeInt, "1800000", 0, maxInt32, time.Millisecond, "longest session that a member may ask for", func(c *Config) *time.Duration { return &c.Groups.SessionMax }),
+	span("group.initial.rebalance.delay.ms", TypeInt, "3000", 0, maxInt32, time.Millisecond, "an empty group waits this long for more members before it begins", func(c *Config) *time.Duration { return &c.Groups.InitialDelay }),
+	number("group.max.size", TypeInt, "2147483647", 1, maxInt32, "count", "members of one group", func(c *Config) *int { return &c.Groups.MaxSize }),
+	number("offset.metadata.max.bytes", TypeInt, "4096", 0, maxInt32, "bytes", "longest text that may go with a commit", func(c *Config) *int { return &c.Groups.MaxMetadata }),
+	span("offsets.retention.minutes", TypeInt, "10080", 1, maxInt32, time.Minute, "commits are dropped this long after their group became empty, or after the commit where there are no members", func(c *Config) *time.Duration { return &c.Groups.Retention }),
+	span("offsets.retention.check.interval.ms", TypeLong, "600000", 1, maxInt64, time.Millisecond, "how often commits are looked at for that", func(c *Config) *time.Duration { return &c.Groups.RetentionCheck }),
+	number("offsets.topic.num.partitions", TypeInt, "50", 1, 10_000, "count", "partitions of __consumer_offsets; fixed when it is made, on first use", func(c *Config) *int32 { return &c.Groups.TopicPartitions }),
+	number("offsets.topic.replication.factor", TypeShort, "3", 1, math.MaxInt16, "count", "replicas of __consumer_offsets; the default is lowered to the number of live brokers, a given value is taken at its word", func(c *Config) *int16 { return &c.Groups.TopicFactor }),
+	number("offsets.topic.segment.bytes", TypeInt, "104857600", 1<<20, maxInt32, "bytes", "segment.bytes of __consumer_offsets", func(c *Config) *int { return &c.Groups.TopicSegment }),
+	number("offsets.topic.compression.codec", TypeInt, "0", 0, 4, "", "how batches of __consumer_offsets are compressed: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd", func(c *Config) *int16 { return &c.Groups.TopicCodec }),
+}
+
+func (c *GroupConfig) settings() group.Settings {
+	return group.Settings{
+		InitialDelay: c.InitialDelay,
+		SessionMin:   c.SessionMin,
+		SessionMax:   c.SessionMax,
+		MaxSize:      c.MaxSize,
+		MaxMetadata:  c.MaxMetadata,
+		Retention:    c.Retention,
+	}
+}
