@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// result is what one load measured.
+type result struct {
+	Requests  int64         `json:"requests"`
+	Bytes     int64         `json:"bytes"` // of payload: request frames for produce, answers for fetch
+	Elapsed   time.Duration `json:"elapsed"`
+	CPU       time.Duration `json:"cpu"` // of the server
+	P50, P99  int64         // µs
+	P999      int64
+	PerSecond float64 `json:"per_second"`
+}
+
+// load sends the frames over r.connections for the given time and measures answers.
+func load(addr string, r row, frames [][]byte, d time.Duration) (result, error) {
+	conns := make([]net.Conn, r.connections)
+	for i := range conns {
+		c, err := net.DialTimeout("tcp", addr, 10*time.Second)
+		if err != nil {
+			return result{}, err
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(d + 60*time.Second))
+		conns[i] = c
+	}
+	hists := make([]*hdrhistogram.Histogram, len(conns))
+	counts, bytes, errs := make([]int64, len(conns)), make([]int64, len(conns)), make([]error, len(conns))
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i, c := range conns {
+		hists[i] = hdrhistogram.New(1, 120_000_000, 3)
+		wg.Go(func() { // ends when the time is over and the last answer is in
+			w := worker{conn: c, row: r, frames: frames, hist: hists[i], start: start, until: start.Add(d)}
+			if r.rate > 0 {
+				w.every = time.Duration(float64(time.Second) * float64(len(conns)) / float64(r.rate))
+				w.first = time.Duration(i) * w.every / time.Duration(len(conns))
+				errs[i] = w.open()
+			} else {
+				w.turn = i
+				errs[i] = w.closed()
+			}
+			counts[i], bytes[i] = w.count, w.bytes
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(start)
+	if err := errors.Join(errs...); err != nil {
+		return result{}, err
+	}
+	all := hdrhistogram.New(1, 120_000_000, 3)
+	res := result{Elapsed: elapsed}
+	for i := range conns {
+		all.Merge(hists[i])
+		res.Requests += counts[i]
+		res.Bytes += bytes[i]
+	}
+	res.PerSecond = float64(res.Requests) / elapsed.Seconds()
+	res.P50, res.P99, res.P999 = all.ValueAtQuantile(50), all.ValueAtQuantile(99), all.ValueAtQuantile(99.9)
+	return res, nil
+}
+
+type worker struct {
+	conn         net.Conn
+	row          row
+	frames       [][]byte
+	hist         *hdrhistogram.Histogram
+	start, until time.Time
+	every, first time.Duration // open loop
+	turn         int           // which frame is next
+
+	count, bytes int64
+	out          []byte
+	in           []byte
+	have         int
+}
+
+// closed keeps inFlight requests under way: as many new ones go out in one write as answers came in with one read.
+func (w *worker) closed() error {
+	sent := make([]time.Time, 0, w.row.inFlight)
+	if err := w.send(w.row.inFlight); err != nil {
+		return err
+	}
+	for range w.row.inFlight {
+		sent = append(sent, time.Now())
+	}
+	for len(sent) > 0 {
+		n, err := w.answers(len(sent))
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		for _, t := range sent[:n] {
+			w.hist.RecordValue(now.Sub(t).Microseconds())
+		}
+		w.count += int64(n)
+		sent = sent[:copy(sent, sent[n:])]
+		if now.After(w.until) {
+			continue
+		}
+		if err := w.send(n); err != nil {
+			return err
+		}
+		for range n {
+			sent = append(sent, now)
+		}
+	}
+	return nil
+}
+
+// open sends at fixed times whatever the answers do, and measures from the intended time.
+func (w *worker) open() error {
+	total := int(w.until.Sub(w.start) / w.every)
+	failed := make(chan error, 1)
+	go func() { // ends after the last request is sent; the reader below waits for as many answers
+		for i := range total {
+			time.Sleep(time.Until(w.start.Add(w.first + time.Duration(i)*w.every)))
+			if _, err := w.conn.Write(w.frames[0]); err != nil {
+				failed <- err
+				w.conn.Close()
+				return
+			}
+			w.bytes += int64(len(w.frames[0]))
+		}
+		failed <- nil
+	}()
+	for got := 0; got < total; {
+		n, err := w.answers(total - got)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		for i := range n {
+			w.hist.RecordValue(now.Sub(w.start.Add(w.first + time.Duration(got+i)*w.every)).Microseconds())
+		}
+		got += n
+	}
+	w.count = int64(total)
+	return <-failed
+}
+
+func (w *worker) send(n int) error {
+	if n == 1 {
+		f := w.next()
+		_, err := w.conn.Write(f)
+		return err
+	}
+	w.out = w.out[:0]
+	for range n {
+		w.out = append(w.out, w.next()...)
+	}
+	_, err := w.conn.Write(w.out)
+	return err
+}
+
+func (w *worker) next() []byte {
+	f := w.frames[w.turn%len(w.frames)]
+	w.turn++
+	if w.row.produce() {
+		w.bytes += int64(len(f))
+	}
+	return f
+}
+
+// answers reads until at least one whole answer is in and checks each.
+func (w *worker) answers(most int) (int, error) {
+	if w.in == nil {
+		w.in = make([]byte, 256<<10)
+	}
+	for {
+		n, err := w.conn.Read(w.in[w.have:])
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, fmt.Errorf("reading an answer: %w", err)
+		}
+		w.have += n
+		used, got := 0, 0
+		for w.have-used >= 4 {
+			size := 4 + int(binary.BigEndian.Uint32(w.in[used:]))
+			if w.have-used < size {
+				if size > len(w.in) {
+					w.in = append(make([]byte, 0, size), w.in[:w.have]...)[:size]
+				}
+				break
+			}
+			if err := w.check(w.in[used : used+size]); err != nil {
+				return got, err
+			}
+			used += size
+			got++
+		}
+		w.have = copy(w.in, w.in[used:w.have])
+		if got > 0 {
+			return min(got, most), nil
+		}
+	}
+}
+
+// check looks at the first partition's error code, and for fetch at the size.
+func (w *worker) check(b []byte) error {
+	at := 4 + 4 + 4
+	if !w.row.produce() {
+		at += 4 + 2 + 4 // throttle time, error and session come first
+		w.bytes += int64(len(b))
+		if len(b) < w.row.fetch/2*w.row.partitions {
+			return fmt.Errorf("fetch answer of %d bytes, want about %d from each of %d partitions", len(b), w.row.fetch, w.row.partitions)
+		}
+	}
+	at += 2 + int(binary.BigEndian.Uint16(b[at:])) + 4 + 4
+	if code := int16(binary.BigEndian.Uint16(b[at:])); code != 0 {
+		return fmt.Errorf("the server answered error code %d", code)
+	}
+	return nil
+}

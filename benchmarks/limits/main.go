@@ -1,0 +1,170 @@
+// Command limits measures Millrace against the machine: the same prepared frames go to a toy server that does only what
+// cannot be left out (benchmarks/limits/toy) and to the broker, alternating in one run, and the table shows the
+// ratios beside the targets of the design. Any other Kafka broker can be named as a third target.
+//
+//	go run ./benchmarks/limits                         # every row, three rounds of 2 s
+//	go run ./benchmarks/limits -rows 'fetch' -modes page-cache
+//	go run ./benchmarks/limits -kafka 127.0.0.1:9092 -kafka-pid 4242
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+type options struct {
+	rows     *regexp.Regexp
+	modes    []string
+	rounds   int
+	duration time.Duration
+	dir      string
+	millrace string
+	kafka    string
+	kafkaPID int
+	out      string
+	warm     int
+	restart  bool
+}
+
+func main() {
+	var o options
+	var rowsArg, modesArg string
+	flag.StringVar(&rowsArg, "rows", ".", "regular expression: which rows")
+	flag.StringVar(&modesArg, "modes", strings.Join([]string{pageCache, synced, syncFiles, echo}, ","), "which modes, comma separated")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds; every round measures each target once, medians are shown")
+	flag.DurationVar(&o.duration, "duration", 2*time.Second, "length of one measurement")
+	flag.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to be measured (default: a new one in this folder, removed afterwards)")
+	flag.StringVar(&o.millrace, "millrace", "bin/millrace", "the broker's binary")
+	flag.StringVar(&o.kafka, "kafka", "", "address of a further broker, measured in every mode as it stands")
+	flag.IntVar(&o.kafkaPID, "kafka-pid", 0, "its process id, for processor time")
+	flag.StringVar(&o.out, "out", "", "folder that keeps the table and the raw figures (default: none kept)")
+	flag.IntVar(&o.warm, "warm", 3, "GiB of memory to touch first: the host takes free memory back")
+	flag.BoolVar(&o.restart, "restart", false, "measure start time, idle memory and restarts with 1,000 partitions instead of the rows")
+	flag.Parse()
+	o.modes = strings.Split(modesArg, ",")
+	var err error
+	if o.rows, err = regexp.Compile(rowsArg); err == nil {
+		err = run(o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "limits:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	if o.dir == "" {
+		dir, err := os.MkdirTemp(".", ".bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		o.dir = dir
+	}
+	if o.restart {
+		return measureRestarts(o)
+	}
+	toy := filepath.Join(o.dir, "toy-bin")
+	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
+		return fmt.Errorf("building the toy: %w\n%s", err, out)
+	}
+	if busy := busyShare(time.Second); busy > 0.25 {
+		fmt.Fprintf(os.Stderr, "limits: %.0f %% of the processors are busy with something else; figures will be off\n", busy*100)
+	}
+	warmMemory(o.warm)
+	rep := newReport(o)
+	for _, mode := range o.modes {
+		var chosen []row
+		for _, r := range rows() {
+			if slices.Contains(r.modes, mode) && o.rows.MatchString(r.name) {
+				chosen = append(chosen, r)
+			}
+		}
+		if len(chosen) == 0 {
+			continue
+		}
+		if err := runMode(o, toy, mode, chosen, rep); err != nil {
+			return err
+		}
+	}
+	return rep.finish(o.out)
+}
+
+// runMode starts the targets in one mode and measures its rows, alternating between the targets.
+func runMode(o options, toyBin, mode string, chosen []row, rep *report) error {
+	dir, err := os.MkdirTemp(o.dir, mode+"-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	toy, err := startToy(dir, toyBin, mode)
+	if err != nil {
+		return err
+	}
+	defer toy.stop()
+	mill, err := startMillrace(dir, o.millrace, mode)
+	if err != nil {
+		return err
+	}
+	defer mill.stop()
+	targets := []*server{toy, mill}
+	if o.kafka != "" {
+		targets = append(targets, &server{name: "kafka", addr: o.kafka, pid: o.kafkaPID})
+	}
+	for _, r := range chosen {
+		frames := map[string][][]byte{}
+		for _, s := range targets {
+			f, err := prepare(s, r, mode)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", s.name, r.name, err)
+			}
+			frames[s.name] = f
+		}
+		for round := range o.rounds {
+			for i := range targets {
+				s := targets[(i+round)%len(targets)]
+				before := s.cpu()
+				res, err := load(s.addr, r, frames[s.name], o.duration)
+				if err != nil {
+					return fmt.Errorf("%s, %s, %s: %w", s.name, mode, r.name, err)
+				}
+				res.CPU = s.cpu() - before
+				rep.add(mode, r, s.name, res)
+			}
+		}
+		rep.print(mode, r)
+	}
+	return nil
+}
+
+// prepare makes the topic, fills it for a fetch row, and returns the frames to send.
+func prepare(s *server, r row, mode string) ([][]byte, error) {
+	topic := r.topic(mode)
+	if err := s.createTopic(topic, r.partitions); err != nil {
+		return nil, err
+	}
+	if r.produce() {
+		return [][]byte{produceFrame(r, topic)}, nil
+	}
+	fill := r
+	fill.fetch, fill.connections, fill.inFlight, fill.acks = 0, 1, 1, 1
+	f := produceFrame(fill, topic)
+	batches := max(64, (96<<20)/len(f)) // per partition
+	w := worker{row: fill, frames: [][]byte{f}}
+	if err := w.fill(s.addr, batches); err != nil {
+		return nil, err
+	}
+	frames := fetchFrames(r, topic, batches, len(batch(r.records, r.size)))
+	if len(frames) == 0 {
+		return nil, errors.New("no fetch frame fits what was stored")
+	}
+	return frames, nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import "fmt"
+
+// row is one kind of load: the same prepared frames go to every target.
+type row struct {
+	name        string
+	records     int // records in a batch
+	size        int // bytes of a record's value
+	partitions  int // partitions in one request
+	connections int
+	inFlight    int
+	acks        int16
+	rate        int // requests/s for an open loop; 0 = as fast as answers come
+	fetch       int // bytes asked of each partition; 0 = a produce row
+	modes       []string
+	targets     map[string]target // by mode
+	against     string            // what "ratio" means when it is not requests/s over the toy's
+}
+
+// target is the fraction of the toy's requests/s that DESIGN.md asks for.
+type target struct{ must, aim float64 }
+
+func (r row) produce() bool { return r.fetch == 0 }
+
+func (r row) recordsPerRequest() int { return r.records * r.partitions }
+
+const (
+	echo      = "echo"
+	pageCache = "page-cache"
+	synced    = "sync"       // with the commit journal
+	syncFiles = "sync-files" // journal off: files synced in rounds
+)
+
+func produceModes() []string { return []string{pageCache, synced, syncFiles} }
+
+// rows are those of ANCHORS.md, so that the same ones run against Apache Kafka, plus the ones DESIGN.md sets targets for.
+func rows() []row {
+	pc := func(must, aim float64) map[string]target { return map[string]target{pageCache: {must, aim}} }
+	p := func(name string, records, size, parts, conns, flight int, acks int16, t map[string]target) row {
+		return row{name: name, records: records, size: size, partitions: parts, connections: conns, inFlight: flight, acks: acks,
+			modes: produceModes(), targets: t}
+	}
+	small := map[string]target{pageCache: {0.55, 0.75}}
+	all := []row{
+		p("1 × 100 B, 1 conn × 1", 1, 100, 1, 1, 1, 1, nil),
+		p("1 × 100 B, 8 × 1", 1, 100, 1, 8, 1, 1, small),
+		p("1 × 100 B, 8 × 5", 1, 100, 1, 8, 5, 1, small),
+		p("1 × 100 B, 8 × 5, acks=all", 1, 100, 1, 8, 5, -1, small),
+		p("1 × 100 B, 64 × 1", 1, 100, 1, 64, 1, 1, map[string]target{synced: {0.60, 0.80}}),
+		p("1 × 100 B, 500 × 1", 1, 100, 1, 500, 1, 1, nil),
+		p("1 × 100 B, 1000 × 1", 1, 100, 1, 1000, 1, 1, nil),
+		p("10 × 100 B, 4 × 5", 10, 100, 1, 4, 5, 1, nil),
+		p("100 × 100 B, 4 × 5", 100, 100, 1, 4, 5, 1, pc(0.70, 0.85)),
+		p("16 × 1 KiB, 4 × 5", 16, 1024, 1, 4, 5, 1, pc(0.70, 0.85)),
+		p("16 × 1 KiB, 4 × 5, acks=all", 16, 1024, 1, 4, 5, -1, pc(0.70, 0.85)),
+		p("1000 × 100 B, 4 × 5", 1000, 100, 1, 4, 5, 1, pc(0.80, 1.0)),
+		p("900 × 1 KiB, 4 × 3", 900, 1024, 1, 4, 3, 1, pc(0.85, 0.95)),
+		p("900 × 1 KiB, 1 × 5", 900, 1024, 1, 1, 5, 1, pc(0.85, 0.95)),
+		p("100 partitions × 1 KiB, 4 × 2", 1, 1024, 100, 4, 2, 1, pc(0.60, 0.80)),
+		p("100 partitions × 1 KiB, 64 × 1", 1, 1024, 100, 64, 1, 1, map[string]target{synced: {0.75, 0.90}}),
+	}
+	open := p("open loop 2000/s of 10 × 100 B, 8 conns", 10, 100, 1, 8, 64, 1, nil)
+	open.rate = 2000
+	all = append(all, open)
+	for _, f := range []struct {
+		name  string
+		bytes int
+		parts int
+		t     target
+	}{{"fetch 1 MiB, 4 conns", 1 << 20, 1, target{0.90, 1.0}}, {"fetch 64 KiB, 4 conns", 64 << 10, 1, target{0.90, 1.0}}, {"fetch 20 × 16 KiB, 4 conns", 16 << 10, 20, target{0.70, 0.85}}} {
+		all = append(all, row{name: f.name, records: 16, size: 1000, partitions: f.parts, connections: 4, inFlight: 1, fetch: f.bytes,
+			modes: []string{pageCache}, targets: map[string]target{pageCache: f.t}})
+	}
+	// Against an echo of the same frames: what a connection and a wake-up cost by themselves.
+	for _, e := range []struct {
+		name  string
+		conns int
+		t     target
+	}{{"round trip, 1 conn", 1, target{1 / 2.5, 1 / 1.8}}, {"1,000 conns, small", 1000, target{0.60, 0.75}}} {
+		r := p(e.name, 1, 100, 1, e.conns, 1, 1, map[string]target{echo: e.t})
+		r.modes, r.against = []string{echo}, "an echo of the frames (toy) against page-cache produce"
+		all = append(all, r)
+	}
+	return all
+}
+
+func (r row) topic(mode string) string {
+	if r.fetch > 0 {
+		return fmt.Sprintf("bench-fetch-%d-%d", r.partitions, r.fetch>>10)
+	}
+	return fmt.Sprintf("bench-%d", r.partitions)
+}
