@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// pythonPackages are what the Python checks import.
+var pythonPackages = []string{"kafka-python", "python-snappy", "lz4", "zstandard"}
+
+// needKcat finds kcat or installs it with the distribution's package manager.
+var needKcat = sync.OnceValues(func() (string, error) {
+	if p, err := exec.LookPath("kcat"); err == nil {
+		return p, nil
+	}
+	if os.Geteuid() != 0 {
+		return "", skip{"kcat is not installed, and installing it takes root"}
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return "", skip{"kcat is not installed, and there is no apt-get to install it with"}
+	}
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "kcat"}} {
+		if out, err := exec.Command("apt-get", args...).CombinedOutput(); err != nil {
+			return "", skip{fmt.Sprintf("apt-get %s: %v: %s", strings.Join(args, " "), err, lastLine(out))}
+		}
+	}
+	return exec.LookPath("kcat")
+})
+
+var python struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// needPython makes a virtual environment with the packages, once; it stays in the cache.
+func needPython(cache string) (string, error) {
+	python.once.Do(func() { python.path, python.err = makePython(cache) })
+	return python.path, python.err
+}
+
+func makePython(cache string) (string, error) {
+	venv := filepath.Join(cache, "venv")
+	bin := filepath.Join(venv, "bin", "python")
+	if exec.Command(bin, "-c", "import kafka, snappy, lz4.frame, zstandard").Run() == nil {
+		return bin, nil
+	}
+	p, err := exec.LookPath("python3")
+	if err != nil {
+		return "", skip{"python3 is not installed"}
+	}
+	if out, err := exec.Command(p, "-m", "venv", "--clear", venv).CombinedOutput(); err != nil {
+		return "", skip{fmt.Sprintf("python3 -m venv: %v: %s", err, lastLine(out))}
+	}
+	args := append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, pythonPackages...)
+	if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
+		return "", skip{fmt.Sprintf("pip install %s: %v: %s", strings.Join(pythonPackages, " "), err, lastLine(out))}
+	}
+	return bin, nil
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}
