@@ -1,0 +1,53 @@
+# Millrace. `make help` lists the commands; docs/HACKING.md says more.
+
+GO ?= go
+CONCURRENT = ./engine/... ./wire/... ./replica/... ./coord/... ./broker/...
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TALLY = $(if $(CI),-tally .cache/tally)
+
+.PHONY: help build run check test race fuzz bench bench-restart compat clean
+
+help: ## list these commands
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+build: ## bin/millrace, bin/perf-producer, bin/perf-consumer
+	@mkdir -p bin
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./tools/millrace ./tools/perf-producer ./tools/perf-consumer
+
+run: build ## build, then serve on 127.0.0.1:9092 from ./data
+	bin/millrace serve
+
+check: ## format, vet, tidy rules, short tests: under a minute
+	$(GO) vet ./...
+	$(GO) test -short ./tools/tidy ./engine/... ./wire/... ./replica/... ./coord/...
+
+test: build ## everything CI asks of a change except race and compat
+	@mkdir -p .cache
+	$(GO) vet ./...
+	$(GO) run ./tools/runtests $(TALLY) ./...
+	$(GO) run ./tools/compat -short $(TALLY)
+
+race: ## the concurrent packages under the race detector
+	@mkdir -p .cache
+	$(GO) run ./tools/runtests $(TALLY) -race -short $(CONCURRENT)
+
+FUZZTIME ?= 20s
+fuzz: ## every fuzz target for FUZZTIME each
+	@for p in $$($(GO) list ./engine/... ./wire/... ./broker/...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	  done; \
+	done
+
+compat: build ## foreign clients against Millrace; ONLY=name runs one
+	@mkdir -p .cache
+	$(GO) run ./tools/compat $(if $(ONLY),-only $(ONLY)) $(TALLY)
+
+bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targets
+	$(GO) run ./benchmarks/limits -out benchmarks/results
+
+bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
+	$(GO) run ./benchmarks/limits -restart
+
+clean: ## remove what the build made
+	rm -rf bin .cache
