@@ -160,6 +160,7 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 		{ofBroker, "x", []alteration{{opSet, "log.retention.ms", "1"}}, wire.ErrInvalidRequest, `"x"`},
 		{ofBroker, "0", []alteration{{opSet, "log.dirs", "/tmp"}}, wire.ErrInvalidRequest, "log.dirs"},
 		{ofBroker, "", []alteration{{opSet, "num.partitions", "3"}}, wire.ErrInvalidRequest, "num.partitions"},
+		{ofBroker, "", []alteration{{opSet, "log.retention.hours", "3"}}, wire.ErrInvalidRequest, "log.retention.hours"},
 		{ofBroker, "0", []alteration{{opSet, "message.max.bytes", "many"}}, wire.ErrInvalidRequest, `"many"`},
 		{ofBroker, "0", []alteration{{opSet, "leader.replication.throttled.rate", "many"}}, wire.ErrInvalidRequest, `"many"`},
 		{ofBroker, "0", []alteration{{opSet, "transaction.partition.verification.enable", "maybe"}}, wire.ErrInvalidRequest, `"maybe"`},
@@ -209,7 +210,7 @@ func TestWrongConfigsAreRefused(t *testing.T) {
 // Method: put the layers on one by one, look, restart, take them off.
 func TestField_F055_DynamicLayers(t *testing.T) {
 	dir := t.TempDir()
-	b := adminBroker(t, dir, "log.retention.ms", "4000")
+	b := adminBroker(t, dir, "log.retention.hours", "2")
 	c := dialAdmin(t, b, "")
 	c.createTopic("t", 1, "cleanup.policy", "compact")
 	look := func(kind kmsg.ConfigResourceType, name, key, value string, source int8, synonyms ...string) {
@@ -228,17 +229,16 @@ func TestField_F055_DynamicLayers(t *testing.T) {
 			t.Errorf("v0 %s: default %v", key, k.IsDefault)
 		}
 	}
-	static, def := "4:log.retention.ms=4000", "5:log.retention.hours=168"
-	look(ofTopic, "t", "retention.ms", "4000", 4, static, def)
+	static, def := "4:log.retention.hours=2", "5:log.retention.hours=168"
+	look(ofTopic, "t", "retention.ms", "7200000", 4, static, def)
 
-	mustAlter(c, ofBroker, "", alteration{opSet, "log.retention.minutes", "2"})
-	look(ofTopic, "t", "retention.ms", "120000", 3, "3:log.retention.minutes=2", static, def)
-	look(ofBroker, "", "log.retention.minutes", "2", 3, "3:log.retention.minutes=2")
-	look(ofBroker, "0", "log.retention.ms", "4000", 4, static, def)
-	look(ofBroker, "0", "log.retention.minutes", "2", 3, "3:log.retention.minutes=2", static, def)
+	mustAlter(c, ofBroker, "", alteration{opSet, "log.retention.ms", "120000"})
+	look(ofTopic, "t", "retention.ms", "120000", 3, "3:log.retention.ms=120000", static, def)
+	look(ofBroker, "", "log.retention.ms", "120000", 3, "3:log.retention.ms=120000")
+	look(ofBroker, "0", "log.retention.ms", "120000", 3, "3:log.retention.ms=120000", static, def)
 
-	mustAlter(c, ofBroker, "0", alteration{opSet, "log.retention.hours", "1"})
-	layers := []string{"2:log.retention.hours=1", "3:log.retention.minutes=2", static, def}
+	mustAlter(c, ofBroker, "0", alteration{opSet, "log.retention.ms", "3600000"})
+	layers := []string{"2:log.retention.ms=3600000", "3:log.retention.ms=120000", static, def}
 	look(ofTopic, "t", "retention.ms", "3600000", 2, layers...)
 	look(ofTopic, "t", "cleanup.policy", "compact", 1, "1:cleanup.policy=compact", "5:log.cleanup.policy=delete")
 
@@ -250,12 +250,12 @@ func TestField_F055_DynamicLayers(t *testing.T) {
 
 	// A key that nobody knows is kept, as Kafka does, and not told: it may be a secret.
 	mustAlter(c, ofBroker, "0", alteration{opSet, "my.plugin.password", "hunter2"})
-	if k := byKeyName(describe(c, 4, ofBroker, "0"))["my.plugin.password"]; k.Value != nil || !k.IsSensitive || k.Source != kmsg.ConfigSourceDynamicBrokerConfig {
+	if k := byKeyName(describe(c, 4, ofBroker, "0"))["my.plugin.password"]; k.Value != nil || !k.IsSensitive || !k.ReadOnly || k.ConfigType != 0 || k.Source != kmsg.ConfigSourceDynamicBrokerConfig {
 		t.Errorf("%+v", k)
 	}
 
 	stopAdmin(t, b)
-	b = adminBroker(t, dir, "log.retention.ms", "4000")
+	b = adminBroker(t, dir, "log.retention.hours", "2")
 	c = dialAdmin(t, b, "")
 	look(ofTopic, "t", "retention.ms", "1000", 1, append([]string{"1:retention.ms=1000"}, layers...)...)
 	mustAlter(c, ofTopic, "t", alteration{opDelete, "retention.ms", ""})
@@ -264,9 +264,9 @@ func TestField_F055_DynamicLayers(t *testing.T) {
 		t.Error(textOf(r.ErrorMessage))
 	}
 	look(ofTopic, "t", "retention.ms", "120000", 3, layers[1:]...)
-	mustAlter(c, ofBroker, "", alteration{opDelete, "log.retention.minutes", ""})
-	look(ofTopic, "t", "retention.ms", "4000", 4, static, def)
-	if got := b.replicas.Topic("t").Partition(0).Log().Config().RetentionAge; got != 4*time.Second {
+	mustAlter(c, ofBroker, "", alteration{opDelete, "log.retention.ms", ""})
+	look(ofTopic, "t", "retention.ms", "7200000", 4, static, def)
+	if got := b.replicas.Topic("t").Partition(0).Log().Config().RetentionAge; got != 2*time.Hour {
 		t.Errorf("the log keeps %s", got)
 	}
 	if r := describe(c, 4, ofBroker, ""); len(r.Configs) != 0 {
@@ -443,7 +443,7 @@ func TestDynamicKeysAreKnown(t *testing.T) {
 			t.Errorf("%s is not known, or not dynamic", key)
 		}
 	}
-	if scopeOf("log.retention.hours") != dynamicCluster || scopeOf("log.dirs") != dynamicNever {
+	if scopeOf("log.retention.ms") != dynamicCluster || scopeOf("log.retention.hours") != dynamicNever || scopeOf("log.dirs") != dynamicNever {
 		t.Error("scopes")
 	}
 }

@@ -19,8 +19,7 @@ const (
 )
 
 // dynamicKeys are the keys that Kafka lets change while the broker runs, beside
-// the broker keys behind topic settings, which all can. Source: Kafka 4.3's
-// DynamicBrokerConfig. Of its keys those of listeners and TLS are not here: they
+// those behind topic settings (serverKeys). Source: Kafka 4.3's DynamicBrokerConfig. Of its keys those of listeners and TLS are not here: they
 // need a restart.
 var dynamicKeys = map[string]dynamicScope{
 	"background.threads":                             dynamicCluster,
@@ -68,12 +67,14 @@ func scopeOf(key string) dynamicScope {
 	return dynamicNever
 }
 
-// serverKeys are the broker keys behind topic settings.
+// serverKeys are the broker keys behind topic settings that can be changed while the
+// broker runs: of several that name one setting in different units only the first, as
+// a running Kafka 4.3.1 has it.
 var serverKeys = func() map[string]bool {
 	keys := map[string]bool{}
 	for i := range topicTable {
-		for _, key := range topicTable[i].Server {
-			keys[key] = true
+		if chain := topicTable[i].Server; len(chain) > 0 {
+			keys[chain[0]] = true
 		}
 	}
 	return keys

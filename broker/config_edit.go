@@ -1,9 +1,7 @@
 package broker
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -61,7 +59,7 @@ func (b *Broker) alterConfigs(rc *requestContext, edits []configEdit, validateOn
 	for i, r := range b.coord.AlterConfigs(rc.ctx, changes, validateOnly) {
 		e := asked[i]
 		if e.code, e.message = r.Code, r.Message; e.code == wire.ErrNone && !validateOnly {
-			rc.log.Log(context.Background(), slog.LevelInfo, "settings changed", "of", e.title(), "keys", e.keys(), "client_id", rc.header.ClientID)
+			rc.log.Info("settings changed", "of", e.title(), "keys", e.keys(), "client_id", rc.header.ClientID)
 		}
 	}
 }

@@ -36,7 +36,7 @@ var servedKeys = []ConfigKey{
 	// Fetch.
 	number("fetch.max.bytes", TypeInt, "57671680", 1024, maxInt32, "bytes", "largest answer to Fetch, whatever the client asks for", func(c *Config) *int64 { return &c.Fetch.MaxBytes }),
 	number("max.incremental.fetch.session.cache.slots", TypeInt, "1000", 0, maxInt32, "count", "fetch sessions kept", func(c *Config) *int { return &c.Fetch.SessionSlots }),
-	number("millrace.sendfile.threshold", TypeInt, "65536", 0, maxInt32, "bytes", "parts of an answer at least this big leave by sendfile; smaller ones share one write", func(c *Config) *int { return &c.Fetch.SendfileThreshold }),
+	number("millrace.sendfile.threshold", TypeInt, "131072", 0, maxInt32, "bytes", "parts of an answer at least this big leave by sendfile; smaller ones share one write", func(c *Config) *int { return &c.Fetch.SendfileThreshold }),
 
 	// Storage.
 	parsed("log.dirs", TypeList, "", "folders, no two the same", "data directories; wins over log.dir", setLogDirs),

@@ -52,6 +52,7 @@ type conn struct {
 		idle   func()
 		n      int
 		err    error
+		now    bool                  // do not wait: errNothing if there is nothing
 		try    func(fd uintptr) bool // tryRead as a value, made once
 	}
 }
@@ -67,6 +68,7 @@ const (
 var (
 	errPanicked = errors.New("a handler panicked")
 	errQuiet    = errors.New("closed as the protocol asks") // already logged, or nothing to log
+	errNothing  = errors.New("nothing has come")            // of a read that does not wait
 )
 
 func newConn(b *Broker, nc net.Conn, listener string) *conn {
@@ -121,9 +123,7 @@ func (c *conn) serve() {
 // is left alone.
 func (c *conn) settle() (ok bool) {
 	defer func() { ok = recover() == nil }()
-	for _, call := range c.produce.calls {
-		call.write()
-	}
+	c.produce.write()
 	c.produce.drop()
 	return true
 }
@@ -160,7 +160,14 @@ func (c *conn) answerAll() (err error) {
 			return c.lastWords(err)
 		}
 		if frame == nil {
-			break
+			more, err := c.moreProduce()
+			if err != nil {
+				return c.lastWords(err)
+			}
+			if !more {
+				break
+			}
+			continue
 		}
 		if err := c.answer(frame); err != nil {
 			return c.lastWords(err)
@@ -250,6 +257,17 @@ func (c *conn) fill() error {
 	return err
 }
 
+// fillNow is fill without waiting, neither for bytes nor for memory.
+func (c *conn) fillNow() (more bool, err error) {
+	c.read.now, c.frames.now = true, true
+	err = c.frames.fill()
+	c.read.now, c.frames.now = false, false
+	if err == errNothing || err == errStopped {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // readInto is one read of the socket. Unlike net.Conn.Read it needs no buffer
 // while there is nothing to read.
 func (c *conn) readInto(target func() []byte, idle func()) (int, error) {
@@ -272,6 +290,9 @@ func (c *conn) tryRead(fd uintptr) bool {
 		n, err := unix.Read(int(fd), c.read.target())
 		switch {
 		case err == unix.EINTR:
+		case err == unix.EAGAIN && c.read.now:
+			c.read.err = errNothing
+			return true
 		case err == unix.EAGAIN:
 			c.read.idle()
 			return false // the runtime calls again when there is something

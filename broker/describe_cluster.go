@@ -20,7 +20,7 @@ const (
 func (b *Broker) handleDescribeCluster(rc *requestContext, request kmsg.Request) kmsg.Response {
 	req := request.(*kmsg.DescribeClusterRequest)
 	resp := req.ResponseKind().(*kmsg.DescribeClusterResponse)
-	resp.EndpointType, resp.ClusterAuthorizedOperations = req.EndpointType, notAsked
+	resp.EndpointType, resp.ClusterAuthorizedOperations = endpointBrokers, notAsked
 	refuse := func(code int16, format string, args ...any) kmsg.Response {
 		message := fmt.Sprintf(format, args...)
 		resp.ErrorCode, resp.ErrorMessage = code, &message

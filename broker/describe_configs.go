@@ -152,8 +152,11 @@ func unknownKeys(layers ...map[string]string) (out []string) {
 // unknownKey stands for a key that was set and that we do not know. It may be a
 // secret, so its value is not told.
 func unknownKey(name string) *ConfigKey {
-	return &ConfigKey{Name: name, Type: TypePassword, Text: "not known here", Unsupported: true}
+	return &ConfigKey{Name: name, Type: typeUnknown, Text: "not known here", Unsupported: true}
 }
+
+// typeUnknown is the type of a key without a row; it is number 0 on the wire.
+const typeUnknown ConfigType = "unknown"
 
 // brokerValues finds a broker key's value, and where it is said, the winner first:
 // under this key, or one that names the same setting and is weaker.
@@ -172,13 +175,13 @@ func (b *Broker) brokerValues(config *Config, k *ConfigKey) (winner configValue,
 
 func (d *describer) describeOfBroker(k *ConfigKey, winner configValue, synonyms []configValue) kmsg.DescribeConfigsResponseResourceConfig {
 	c := d.describe(k, winner, synonyms)
-	c.ReadOnly = LookupConfigKey(k.Name) != nil && scopeOf(k.Name) == dynamicNever
+	c.ReadOnly = scopeOf(k.Name) == dynamicNever
 	return c
 }
 
 // describe tells one key, given its value and where that is said.
 func (d *describer) describe(k *ConfigKey, winner configValue, synonyms []configValue) kmsg.DescribeConfigsResponseResourceConfig {
-	secret := k.Type == TypePassword
+	secret := k.Type == TypePassword || k.Type == typeUnknown
 	c := kmsg.NewDescribeConfigsResponseResourceConfig()
 	c.Name = k.Name
 	c.Source = kmsg.ConfigSource(winner.Source)

@@ -16,22 +16,32 @@ import (
 func (b *Broker) handleDescribeTopicPartitions(rc *requestContext, request kmsg.Request) kmsg.Response {
 	req := request.(*kmsg.DescribeTopicPartitionsRequest)
 	resp := req.ResponseKind().(*kmsg.DescribeTopicPartitionsResponse)
-	if c := req.Cursor; c != nil && c.Partition < 0 {
+	if !soundCursor(req) {
 		for i := range req.Topics { // the answer has no other place for a code
 			t := kmsg.NewDescribeTopicPartitionsResponseTopic()
-			t.Topic, t.ErrorCode = &req.Topics[i].Topic, wire.ErrInvalidRequest
+			t.Topic, t.ErrorCode, t.AuthorizedOperations = &req.Topics[i].Topic, wire.ErrInvalidRequest, notAsked
 			resp.Topics = append(resp.Topics, t)
 		}
 		return resp
 	}
 	page := topicPage{
 		view: metadataView{img: b.coord.Image(), listener: rc.listener, version: 13}, // codes as in the newest Metadata
-		all:  len(req.Topics) == 0,
 		room: b.pageLimit(req.ResponsePartitionLimit),
 		resp: resp,
 	}
 	page.fill(pageNames(req, page.view.img), req.Cursor)
 	return resp
+}
+
+// soundCursor tells whether the cursor can be one of ours: a partition of a topic that
+// was asked for.
+func soundCursor(req *kmsg.DescribeTopicPartitionsRequest) bool {
+	c := req.Cursor
+	if c == nil {
+		return true
+	}
+	asked := len(req.Topics) == 0 || slices.ContainsFunc(req.Topics, func(t kmsg.DescribeTopicPartitionsRequestTopic) bool { return t.Topic == c.Topic })
+	return c.Partition >= 0 && asked
 }
 
 // pageLimit is how many partitions one page may have.
@@ -61,7 +71,6 @@ func pageNames(req *kmsg.DescribeTopicPartitionsRequest, img *coord.Image) []str
 // topicPage is one answer being made.
 type topicPage struct {
 	view metadataView
-	all  bool
 	room int // partitions it may still have
 	resp *kmsg.DescribeTopicPartitionsResponse
 }
@@ -87,17 +96,16 @@ func (p *topicPage) fill(names []string, cursor *kmsg.DescribeTopicPartitionsReq
 // no room, 0 if all had.
 func (p *topicPage) add(name string, from int) (more int) {
 	t := kmsg.NewDescribeTopicPartitionsResponseTopic()
-	t.Topic = &name
+	t.Topic, t.AuthorizedOperations = &name, topicOperations
 	topic := p.view.img.Topic(name)
 	if topic == nil {
-		t.AuthorizedOperations = notAsked
 		if t.ErrorCode = wire.ErrUnknownTopicOrPartition; coord.CheckName(name) != "" {
 			t.ErrorCode = wire.ErrInvalidTopic
 		}
 		p.resp.Topics = append(p.resp.Topics, t)
 		return 0
 	}
-	t.TopicID, t.IsInternal, t.AuthorizedOperations = topic.ID, topic.Internal, topicOperations
+	t.TopicID, t.IsInternal = topic.ID, topic.Internal
 	end := min(len(topic.Partitions), from+p.room)
 	for _, m := range p.view.partitionsIn(topic, min(from, end), end) {
 		one := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()

@@ -21,6 +21,10 @@ const (
 func (b *Broker) handleElectLeaders(_ *requestContext, request kmsg.Request) kmsg.Response {
 	req := request.(*kmsg.ElectLeadersRequest)
 	resp := req.ResponseKind().(*kmsg.ElectLeadersResponse)
+	if req.ElectionType != electPreferred && req.ElectionType != electUnclean {
+		refuseElection(req, resp)
+		return resp
+	}
 	img := b.coord.Image()
 	topics := req.Topics
 	everything := topics == nil
@@ -51,6 +55,22 @@ func (b *Broker) handleElectLeaders(_ *requestContext, request kmsg.Request) kms
 	return resp
 }
 
+// refuseElection says in each place that there is that the type of the election is none.
+func refuseElection(req *kmsg.ElectLeadersRequest, resp *kmsg.ElectLeadersResponse) {
+	message := fmt.Sprintf("election type %d is unknown; there are preferred (%d) and unclean (%d)", req.ElectionType, electPreferred, electUnclean)
+	resp.ErrorCode = wire.ErrInvalidRequest
+	for i := range req.Topics {
+		t := kmsg.NewElectLeadersResponseTopic()
+		t.Topic = req.Topics[i].Topic
+		for _, index := range req.Topics[i].Partitions {
+			p := kmsg.NewElectLeadersResponseTopicPartition()
+			p.Partition, p.ErrorCode, p.ErrorMessage = index, wire.ErrInvalidRequest, &message
+			t.Partitions = append(t.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, t)
+	}
+}
+
 func everyPartition(img *coord.Image) []kmsg.ElectLeadersRequestTopic {
 	out := make([]kmsg.ElectLeadersRequestTopic, 0, len(img.Names()))
 	for _, name := range img.Names() {
@@ -70,8 +90,6 @@ func electLeader(img *coord.Image, topic string, index int32, kind int8) (code i
 	switch {
 	case code != wire.ErrNone:
 		return code, message
-	case kind != electPreferred && kind != electUnclean:
-		return wire.ErrInvalidRequest, fmt.Sprintf("election type %d is unknown; there are preferred (%d) and unclean (%d)", kind, electPreferred, electUnclean)
 	case kind == electUnclean && p.Leader >= 0:
 		return wire.ErrElectionNotNeeded, fmt.Sprintf("partition %d of topic %q has a leader, broker %d", index, topic, p.Leader)
 	case kind == electPreferred && p.Leader == p.Replicas[0]:

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"millrace/coord/group/coordinator"
+	"millrace/replica"
 	"millrace/wire"
 )
 
@@ -62,9 +63,9 @@ func (b *Broker) findCoordinator(rc *requestContext, kind int8, key string) kmsg
 	if leader == nil {
 		return refuse(wire.ErrCoordinatorNotAvailable, "partition %d of %s has no leader", index, topic.Name)
 	}
-	if held := b.replicas.Topic(topic.Name); leader.ID == b.node && held != nil {
-		if p := held.Partition(index); p != nil && p.Lead() != nil {
-			return refuse(wire.ErrCoordinatorNotAvailable, "partition %d of %s: %v", index, topic.Name, p.Lead())
+	if leader.ID == b.node {
+		if err := b.leadsGroups(topic.Name, index); err != nil {
+			return refuse(wire.ErrCoordinatorNotAvailable, "partition %d of %s: %v", index, topic.Name, err)
 		}
 	}
 	e, ok := leader.Endpoint(rc.listener)
@@ -78,4 +79,14 @@ func (b *Broker) findCoordinator(rc *requestContext, kind int8, key string) kmsg
 	none := "NONE" // what Kafka says in these versions
 	c.ErrorMessage = &none
 	return c
+}
+
+// leadsGroups says why this broker cannot serve a partition of groups, though
+// it leads it.
+func (b *Broker) leadsGroups(topic string, index int32) error {
+	held := b.replicas.Topic(topic)
+	if held == nil || held.Partition(index) == nil {
+		return replica.ErrOffline
+	}
+	return held.Partition(index).Lead()
 }

@@ -35,6 +35,7 @@ type frames struct {
 	}
 	trust int // largest frame seen, at most maxTrust
 
+	now     bool         // a fill may not wait for memory
 	held    atomic.Int64 // big.charged, for the sweeper
 	waiting atomic.Bool  // for memory, so not to blame for being slow
 
@@ -268,6 +269,9 @@ func (f *frames) close() {
 func (f *frames) reserve(n int, small bool) bool {
 	if f.mem.try(int64(n), small) {
 		return true
+	}
+	if f.now {
+		return false
 	}
 	f.waiting.Store(true)
 	defer f.waiting.Store(false)

@@ -22,10 +22,12 @@ const (
 	maxTrust    = 2 << 20
 	stageFactor = 8
 
-	// One connection answers at most maxBurst Produce requests together, and
+	// One connection answers at most maxBurst Produce requests together, takes
+	// no more of them once they are maxBurstBytes in all, and
 	// holds at most maxConverted bytes of converted batches meanwhile.
-	maxBurst     = 256
-	maxConverted = 8 << 20
+	maxBurst      = 256
+	maxBurstBytes = 4 << 20
+	maxConverted  = 8 << 20
 
 	// keepParts is how many partitions a reused Produce or Fetch call keeps
 	// room for; about 300 bytes each.

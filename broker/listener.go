@@ -77,8 +77,8 @@ func newConnections() *connections {
 func (s *connections) admit(b *Broker, nc net.Conn, listener string) {
 	c := newConn(b, nc, listener)
 	if why := s.add(c, &b.configNow().Socket); why != "" {
-		_ = nc.Close()
 		b.limits.connections.log(c.log, slog.LevelWarn, "refusing a connection: "+why)
+		_ = nc.Close() // after the line that says why: who sees the one finds the other
 		return
 	}
 	// Owner: the connection. Ends when the client goes, when the sweeper or a

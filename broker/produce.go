@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"millrace/engine"
 	"millrace/engine/batch"
@@ -17,11 +18,14 @@ import (
 // everything is waited for, and the first to be waited for runs the journal's
 // round for all (D3); then all answers are made, in order.
 //
-// Records alias the connection's buffer. Nothing points into it once finish has
-// returned.
+// Records alias the connection's buffer. Nothing points into it once write has
+// returned, so where the answers have to wait for the disk, the connection takes
+// what has come meanwhile into the same burst, and the same round (moreProduce).
 type produceBurst struct {
 	calls     []*produceCall
 	free      []*produceCall // for the next burst, last in first out
+	written   int            // of calls, those whose batches are in the logs
+	bytes     int            // of all requests
 	converted int            // bytes of batches that were made anew
 }
 
@@ -66,7 +70,7 @@ func (b *produceBurst) drop() {
 		}
 		b.calls[i] = nil
 	}
-	b.calls, b.converted = b.calls[:0], 0
+	b.calls, b.written, b.bytes, b.converted = b.calls[:0], 0, 0, 0
 }
 
 // reset lets go of everything that points into buffers, logs and partitions,
@@ -95,6 +99,7 @@ func (c *conn) queueProduce(body []byte) error {
 	}
 	call := c.produce.take()
 	call.header = c.rc.header
+	c.produce.bytes += len(body)
 	if err := call.request.Parse(body, call.header.Version); err != nil {
 		c.produce.calls = c.produce.calls[:len(c.produce.calls)-1] // it has nothing to answer
 		return &badRequestError{err}
@@ -131,6 +136,11 @@ func (c *conn) prepare(call *produceCall) {
 	for i := range call.request.Topics {
 		t := &call.request.Topics[i]
 		topic, err := c.produceTopic(call, t)
+		if topic != nil {
+			call.response.Topics[i].Name = topic.Name // the request's lies in the frame
+		} else {
+			call.response.Topics[i].Name = strings.Clone(t.Name)
+		}
 		for j := range t.Partitions {
 			part, result := &call.parts[at], &call.results[at]
 			at++
@@ -277,9 +287,7 @@ func (c *conn) finishProduce() (err error) {
 	if c.produce.len() == 0 {
 		return nil
 	}
-	for _, call := range c.produce.calls {
-		call.write()
-	}
+	c.produce.write()
 	for _, call := range c.produce.calls {
 		call.wait(c)
 	}
@@ -296,6 +304,41 @@ func (c *conn) finishProduce() (err error) {
 	}
 	c.produce.drop()
 	return err
+}
+
+// moreProduce writes what is queued and, if its answers have to wait for the disk,
+// takes up what the client has sent meanwhile: that then shares the round. It never
+// waits, and the burst is bounded.
+func (c *conn) moreProduce() (bool, error) {
+	b := &c.produce
+	if b.len() == 0 || c.raw == nil {
+		return false, nil
+	}
+	b.write()
+	if b.len() >= maxBurst || b.bytes >= maxBurstBytes || !b.waits() {
+		return false, nil
+	}
+	return c.fillNow()
+}
+
+// write brings what is queued into the logs.
+func (b *produceBurst) write() {
+	for _, call := range b.calls[b.written:] {
+		call.write()
+	}
+	b.written = len(b.calls)
+}
+
+// waits reports whether an answer has to wait for a round that has not ended.
+func (b *produceBurst) waits() bool {
+	for i := len(b.calls) - 1; i >= 0; i-- { // the last are the likeliest
+		for j := range b.calls[i].parts {
+			if p := &b.calls[i].parts[j]; p.partition != nil && p.append.Waits() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *produceCall) write() {

@@ -172,6 +172,11 @@ func (a *Append) unpark() {
 	}
 }
 
+// Waits reports whether Wait would have to wait. To be asked after Write.
+func (a *Append) Waits() bool {
+	return a.Err == nil && a.wait && !a.log.journal.Done(a.ticket)
+}
+
 // Wait returns when a is as safe as the log's durability says: in sync mode
 // when a round of the journal that holds it has ended, in page-cache mode at
 // once. The caller may run that round itself.

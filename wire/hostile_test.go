@@ -70,6 +70,7 @@ func sampleBody(key, version int16) []byte {
 		r.ClientSoftwareName, r.ClientSoftwareVersion = "millrace-test", "1"
 	default:
 		sampleGroup(req)
+		sampleAdmin(req)
 	}
 	return req.AppendTo(nil)
 }

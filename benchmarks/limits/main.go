@@ -32,6 +32,7 @@ type options struct {
 	out      string
 	warm     int
 	restart  bool
+	override []string
 }
 
 func main() {
@@ -48,6 +49,10 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "folder that keeps the table and the raw figures (default: none kept)")
 	flag.IntVar(&o.warm, "warm", 3, "GiB of memory to touch first: the host takes free memory back")
 	flag.BoolVar(&o.restart, "restart", false, "measure start time, idle memory and restarts with 1,000 partitions instead of the rows")
+	flag.Func("override", "a setting of the broker, key=value; may be repeated", func(v string) error {
+		o.override = append(o.override, v)
+		return nil
+	})
 	flag.Parse()
 	o.modes = strings.Split(modesArg, ",")
 	var err error
@@ -110,7 +115,7 @@ func runMode(o options, toyBin, mode string, chosen []row, rep *report) error {
 		return err
 	}
 	defer toy.stop()
-	mill, err := startMillrace(dir, o.millrace, mode)
+	mill, err := startMillrace(dir, o.millrace, mode, o.override...)
 	if err != nil {
 		return err
 	}
@@ -127,6 +132,11 @@ func runMode(o options, toyBin, mode string, chosen []row, rep *report) error {
 				return fmt.Errorf("%s, %s: %w", s.name, r.name, err)
 			}
 			frames[s.name] = f
+		}
+		for _, s := range targets { // the first touch of files, maps and memory is not measured
+			if _, err := load(s.addr, r, frames[s.name], o.duration/8); err != nil {
+				return fmt.Errorf("%s, %s, %s: %w", s.name, mode, r.name, err)
+			}
 		}
 		for round := range o.rounds {
 			for i := range targets {

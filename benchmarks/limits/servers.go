@@ -78,7 +78,7 @@ func startToy(dir, bin, mode string) (*server, error) {
 }
 
 // startMillrace serves with the durability of mode; echo rows are compared with page-cache produce.
-func startMillrace(dir, bin, mode string) (*server, error) {
+func startMillrace(dir, bin, mode string, overrides ...string) (*server, error) {
 	durability, journal := "sync", "auto"
 	switch mode {
 	case pageCache, echo:
@@ -87,8 +87,8 @@ func startMillrace(dir, bin, mode string) (*server, error) {
 		journal = "off"
 	}
 	args := []string{"serve"}
-	for _, o := range []string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=127.0.0.1:0", "log.dirs=" + filepath.Join(dir, "millrace"),
-		"millrace.durability=" + durability, "millrace.commit.journal=" + journal} {
+	for _, o := range append([]string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=127.0.0.1:0", "log.dirs=" + filepath.Join(dir, "millrace"),
+		"millrace.durability=" + durability, "millrace.commit.journal=" + journal}, overrides...) {
 		args = append(args, "--override", o)
 	}
 	return startServer("millrace", dir, false, bin, args...)

@@ -92,9 +92,15 @@ func (m *Groups) Loaded(now time.Time, topics Topics) {
 		for _, x := range g.members {
 			m.alive(now, x)
 		}
+		var ended []topicPartition
+		for topic, partitions := range g.commits {
+			t, ok := topics.Topic(topic)
+			for index, c := range partitions {
+				if !ok || c.TopicID != [16]byte{} && c.TopicID != t.ID {
+					ended = append(ended, topicPartition{topic, index})
+				}
+			}
+		}
+		m.endCommits(g, ended)
 	}
-	m.dropCommits(func(at topicPartition, c *record.Commit) bool {
-		t, ok := topics.Topic(at.topic)
-		return !ok || c != nil && c.TopicID != [16]byte{} && c.TopicID != t.ID
-	})
 }

@@ -135,38 +135,45 @@ func (m *Groups) DeleteOffsets(call Call, req *kmsg.OffsetDeleteRequest) {
 
 // DropTopics forgets all commits for topics that were deleted (F053). They are
 // gone at once for readers, also those still being written: a topic made anew
-// under the name must not inherit them.
+// under the name must not inherit them. Should the write of that be lost,
+// Loaded finds them again.
 func (m *Groups) DropTopics(names []string) {
 	gone := make(map[string]bool, len(names))
 	for _, name := range names {
 		gone[name] = true
 	}
-	m.dropCommits(func(at topicPartition, _ *record.Commit) bool { return gone[at.topic] })
-}
-
-// dropCommits takes back the commits that a rule names, without waiting. Should
-// the write be lost, dropping at load (see Loaded) will find them again.
-func (m *Groups) dropCommits(rule func(at topicPartition, c *record.Commit) bool) {
 	for _, w := range m.writes.queue {
 		for _, p := range w.commits {
-			if rule(p.at, p.commit) {
-				p.dropped = true
-			}
+			p.dropped = p.dropped || gone[p.at.topic]
 		}
 	}
 	for _, g := range m.groups {
-		var records []record.Record
-		for _, at := range g.keys() {
-			c := g.commits[at.topic][at.partition]
-			if rule(at, c) {
-				g.drop(at)
-				records = append(records, record.CommitEnd(g.id, at.topic, at.partition))
+		var ended []topicPartition
+		for _, name := range names {
+			for index := range g.commits[name] {
+				ended = append(ended, topicPartition{name, index})
 			}
 		}
-		if len(records) > 0 {
-			m.write(records, func(time.Time, int16) { m.forgetIfIdle(g) })
+		for at := range g.inflight {
+			if gone[at.topic] && g.commits[at.topic][at.partition] == nil {
+				ended = append(ended, at)
+			}
 		}
+		m.endCommits(g, ended)
 	}
+}
+
+// endCommits takes commits back, without waiting for the write.
+func (m *Groups) endCommits(g *group, ended []topicPartition) {
+	if len(ended) == 0 {
+		return
+	}
+	records := make([]record.Record, 0, len(ended))
+	for _, at := range ended {
+		g.drop(at)
+		records = append(records, record.CommitEnd(g.id, at.topic, at.partition))
+	}
+	m.write(records, func(time.Time, int16) { m.forgetIfIdle(g) })
 }
 
 // Expire drops commits whose time is over (KIP-211, F065), and groups that

@@ -14,6 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// pythonMost is the size in MB up to which kafka-python reads everything.
+const pythonMost = 50
+
 var codecs = []string{"none", "gzip", "snappy", "lz4", "zstd"}
 
 // client sends a file's lines to a topic's partition 0, or reads them back into a file.
@@ -68,8 +71,8 @@ func roundTrip(e *env, p client, codec string) error {
 		return err
 	}
 	for _, c := range clients() {
-		if c.get == nil {
-			continue
+		if c.get == nil || c.name == "kafka-python" && e.mb > pythonMost && p.name != "kcat" {
+			continue // it reads a large file once for each codec: that takes minutes
 		}
 		got := filepath.Join(e.dir, "out-"+c.name)
 		if err := c.get(e, m.addr, "file", got); err != nil {

@@ -54,7 +54,9 @@ func TestNameOfTheBinary(t *testing.T) {
 // command lines are exit status 2 without a broker being asked.
 // Method: walk the tree; try wrong ones.
 func TestHelpAndUsage(t *testing.T) {
-	for _, path := range []string{"serve", "topic", "topic create", "topic list", "topic describe", "topic delete", "produce", "consume"} {
+	for _, path := range []string{"serve", "topic", "topic create", "topic list", "topic describe", "topic alter", "topic offsets", "topic trim", "topic delete", "produce", "consume",
+		"group", "group list", "group describe", "group lag", "group reset", "group delete", "group delete-offsets",
+		"config", "config describe", "config set", "config unset", "quota", "quota list", "quota set", "quota unset", "cluster", "cluster describe", "cluster apis", "logdirs"} {
 		status, out, _ := command(nil, append(strings.Fields(path), "--help")...)
 		if status != cli.ExitOK || !strings.Contains(out, "Examples:") || !strings.Contains(out, "millrace "+path) {
 			t.Errorf("help of %s: %d\n%s", path, status, out)
@@ -65,6 +67,13 @@ func TestHelpAndUsage(t *testing.T) {
 		"produce", "produce a b", "produce a --topic b", "produce a --headers x", "produce a --key k --key-separator :", `produce a --delimiter \q`, "produce a --acks 7",
 		"produce a --partition=-2", "consume", "consume a --offset x", "consume a --offset 1 --from-beginning", "consume a --json --exact",
 		"consume a --format %q", "consume a --max-messages 0", "consume a --timeout x", "serve --override x", "serve --log-level loud", "version x",
+		"consume a --group g -p 1", "consume a --match (", "consume a --match-key (",
+		"topic alter a", "topic alter a --partitions 0", "topic offsets a --at yesterday", "topic trim a", "topic trim a --before 1 --all", "topic trim a b --all",
+		"group describe", "group list --state odd", "group list --type odd", "group lag", "group lag g --watch=0", "group lag g --watch=x",
+		"group reset g", "group reset g --to earliest", "group reset g --to earliest --topic a --all-topics", "group reset g --to sometime --topic a", "group reset g --to 1 --from-file x",
+		"group delete", "group delete-offsets g", "config describe", "config describe moon x", "config describe topic", "config describe broker x", "config describe topic --default",
+		"config describe topic a b", "config set topic a", "config set topic a b", "config unset topic a b=c", "quota set a=b", "quota set --client c", "quota set --client c nope=1",
+		"quota unset --client c producer_byte_rate=1", "quota list --ip a --user b", "quota set --user a --user-default producer_byte_rate=1", "cluster nope", "logdirs x",
 	} {
 		status, _, errs := command(nil, strings.Fields(args)...)
 		if status != cli.ExitUsage || !strings.Contains(errs, "--help") {

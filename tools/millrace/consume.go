@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,9 @@ type consumeOptions struct {
 	partitions    []int32
 	toEnd         bool
 	maxMessages   int64
+	group         string
+	match         string
+	matchKey      string
 	timeout       cli.Millis
 	format        string
 	delimiter     string
@@ -36,8 +40,16 @@ const consumeLong = `Read a topic and write every record's value and a newline t
 
 Reading begins at the end of the topic, with what comes next, unless
 --from-beginning or --offset say otherwise. It goes on until interrupted, unless
---to-end, --max-messages or --timeout end it. No consumer group is used and
-nothing is committed.
+--to-end, --max-messages or --timeout end it. Without --group no consumer group is
+used and nothing is committed.
+
+With --group it reads as a member of that group, beginning at the group's offsets;
+--from-beginning and --offset count for partitions that have none. What was written
+is committed. --to-end ends it when every partition that is this member's has been
+read to where it ended at the start.
+
+--match and --match-key write only the records whose value, or key, has a match of
+the regular expression. --max-messages counts what is written.
 
 --format takes these, and \n \t \\ \xNN:
   %v value      %k key        %t topic      %p partition   %o offset
@@ -60,6 +72,8 @@ func newConsume() *cobra.Command {
   millrace consume logs --from-beginning --to-end         # all that is there, then stop
   millrace consume logs --offset -10 --to-end             # the last 10 of each partition
   millrace consume logs --offset @2026-01-31T12:00:00Z    # since then
+  millrace consume logs --group nightly --from-beginning --to-end   # what is new since the last run
+  millrace consume logs --match 'ERROR|panic'             # follow, filtered
   millrace consume logs -p 0 --offset 1234 --max-messages 1
   millrace consume logs --from-beginning --format '%p:%o %k=%v\n'
   millrace consume logs --from-beginning --to-end --json | jq .value`,
@@ -84,6 +98,9 @@ func (o *consumeOptions) register(fs *pflag.FlagSet) {
 	fs.Int32SliceVarP(&o.partitions, "partition", "p", nil, "only these partitions (default: all)")
 	fs.BoolVarP(&o.toEnd, "to-end", "e", false, "stop at what is the end when reading begins")
 	fs.Int64VarP(&o.maxMessages, "max-messages", "n", 0, "stop after this many records")
+	fs.StringVarP(&o.group, "group", "g", "", "read as a member of this group, and commit")
+	fs.StringVar(&o.match, "match", "", "write only records whose value matches this regular expression")
+	fs.StringVar(&o.matchKey, "match-key", "", "write only records whose key matches this regular expression")
 	fs.Var(&o.timeout, "timeout", "stop with exit status 4 when no record came for so long (default: none; 30s with --to-end)")
 	fs.StringVarP(&o.format, "format", "F", "", "how a record is written, see above")
 	fs.StringVarP(&o.delimiter, "delimiter", "d", `\n`, "what is written after each value")
@@ -114,9 +131,19 @@ func (o *consumeOptions) run(cmd *cobra.Command, topic string) error {
 	if o.toEnd && !given("timeout") {
 		timeout = toEndTimeout
 	}
+	want, err := o.filter()
+	if err != nil {
+		return err
+	}
+	if o.group != "" && given("partition") {
+		return cli.Usagef("--group and --partition exclude each other: a group hands out partitions by itself")
+	}
 	s, err := o.connection.Settings(client.ForConsumer, nil, cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if o.group != "" {
+		return o.runGroup(cmd, s, topic, start, &groupDrain{topic: topic, group: o.group, write: write, want: want, toEnd: o.toEnd, most: o.maxMessages, timeout: timeout})
 	}
 	spans, err := o.spans(cmd.Context(), s, topic, start)
 	if err != nil {
@@ -140,8 +167,23 @@ func (o *consumeOptions) run(cmd *cobra.Command, topic string) error {
 		return cli.Usagef("%w", err)
 	}
 	defer cl.Close()
-	d := &drain{client: cl, topic: topic, write: write, spans: spans, toEnd: o.toEnd, most: o.maxMessages, timeout: timeout}
+	d := &drain{client: cl, topic: topic, write: write, want: want, spans: spans, toEnd: o.toEnd, most: o.maxMessages, timeout: timeout}
 	return d.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+}
+
+// filter resolves --match and --match-key.
+func (o *consumeOptions) filter() (func(*kgo.Record) bool, error) {
+	value, err := regexp.Compile(o.match)
+	if err != nil {
+		return nil, cli.Usagef("--match: %w", err)
+	}
+	key, err := regexp.Compile(o.matchKey)
+	if err != nil {
+		return nil, cli.Usagef("--match-key: %w", err)
+	}
+	return func(r *kgo.Record) bool {
+		return (o.match == "" || value.Match(r.Value)) && (o.matchKey == "" || r.Key != nil && key.Match(r.Key))
+	}, nil
 }
 
 // startAt is where reading begins, before any broker was asked.

@@ -120,7 +120,8 @@ type drain struct {
 	client  *kgo.Client
 	topic   string
 	write   appendRecord
-	spans   map[int32]span // from moves on as records are read
+	want    func(*kgo.Record) bool // nil: all
+	spans   map[int32]span         // from moves on as records are read
 	toEnd   bool
 	most    int64 // records; 0 no limit
 	timeout time.Duration
@@ -200,7 +201,7 @@ func (d *drain) take(r *kgo.Record) bool {
 	if d.toEnd && s.from >= s.end {
 		d.client.PauseFetchPartitions(map[string][]int32{d.topic: {r.Partition}})
 	}
-	if r.Attrs.IsControl() {
+	if r.Attrs.IsControl() || d.want != nil && !d.want(r) {
 		return false
 	}
 	d.written++

@@ -68,7 +68,9 @@ func runNamed(ctx context.Context, name string, args []string, in io.Reader, out
 const about = `Millrace is a Kafka-compatible message broker: one binary, no other process needed.
 
 'millrace serve' runs the broker. The other commands are clients: they work
-against Millrace and against any Kafka broker.
+against Millrace and against any Kafka broker. Under the names of Kafka's own
+scripts (a link such as kafka-topics.sh) it takes their options and gives their
+answers.
 
 On a terminal answers are tables. In a pipe they are tab-separated lines without
 a head, or JSON with --json.`
@@ -81,8 +83,10 @@ func newRoot() *cobra.Command {
 		Example: `  millrace serve                                     # a broker on 127.0.0.1:9092, data in ./data
   millrace topic create logs --partitions 3
   millrace produce logs < /var/log/syslog            # every line becomes a record
-  millrace consume logs --from-beginning --to-end    # all that is there, then stop`,
+  millrace consume logs --from-beginning --to-end    # all that is there, then stop
+  millrace group lag billing --watch
+  source <(millrace completion bash)                 # or zsh, fish, powershell`,
 	}
-	root.AddCommand(newServe(), newTopic(), newProduce(), newConsume(), newVersion())
+	root.AddCommand(newServe(), newTopic(), newProduce(), newConsume(), newGroup(), newConfig(), newQuota(), newCluster(), newLogDirs(), newVersion())
 	return root
 }

@@ -200,7 +200,10 @@ func (s *consoleConsumer) run(cmd *cobra.Command) error {
 		options = append(options, kgo.ConsumeTopics(s.topic), kgo.AllowAutoTopicCreation())
 	}
 	if settings.GroupID != "" {
-		options = append(options, kgo.AutoCommitMarks()) // only what was written is committed
+		if err := needGroupMembership(cmd.Context(), settings); err != nil {
+			return err
+		}
+		options = append(options, kgo.AutoCommitMarks(), shareBalancers()) // only what was written is committed
 	}
 	cl, err := settings.Connect(cmd.Context(), options)
 	if err != nil {

@@ -199,3 +199,28 @@ func (s *brokerState) require(t *testing.T, apis []string) {
 		t.Skipf("this broker has no %s", apis[i])
 	}
 }
+
+// contextWithStop is a context that a test ends itself.
+func contextWithStop(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(stop)
+	return ctx, stop
+}
+
+// countedLines is a writer that calls stop after enough writes.
+type countedLines struct {
+	n, enough int
+	last      string
+	stop      func()
+}
+
+func (c *countedLines) Write(b []byte) (int, error) {
+	c.n++
+	c.last = string(b)
+	if c.n >= c.enough {
+		c.stop()
+	}
+	return len(b), nil
+}
+
+func keyOf(key int16) kmsg.Key { return kmsg.Key(key) }

@@ -182,6 +182,8 @@ var changing = []struct {
 	{regexp.MustCompile(`TopicId: [\w-]{22}`), "TopicId: AAAAAAAAAAAAAAAAAAAAAA"},
 	{regexp.MustCompile(`^Exception in thread "main" [\w.]+: `), ""},
 	{regexp.MustCompile(`org\.apache\.kafka\.tools\.\w+Exception: `), ""},
+	// What follows is for the broker to word; Kafka's and ours differ.
+	{regexp.MustCompile(`(Error while executing topic command : )(Topic name is invalid|topic name|topic "|Unable to replicate|Unknown topic config|Invalid value |Topic already has|The topic ).*`), "$1…"},
 	{regexp.MustCompile(`(Cluster ID: ).*`), "${1}ID"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "BROKER"},
 	{regexp.MustCompile(`(127\.0\.0\.1) \d+ +`), "$1 PORT "},

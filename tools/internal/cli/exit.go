@@ -68,6 +68,7 @@ func Status(err error) int {
 		return ExitFailure // a local file; 3 speaks of topics
 	case errors.Is(err, kerr.UnknownTopicOrPartition),
 		errors.Is(err, kerr.UnknownTopicID),
+		errors.Is(err, kerr.GroupIDNotFound),
 		errors.Is(err, kerr.TopicAlreadyExists):
 		return ExitNotFound
 	case errors.Is(err, context.DeadlineExceeded),

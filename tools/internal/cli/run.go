@@ -33,7 +33,6 @@ func Signals() (ctx context.Context, stop context.CancelFunc) {
 func Execute(ctx context.Context, root *cobra.Command) int {
 	started := false
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &Error{ExitUsage, err} })
 

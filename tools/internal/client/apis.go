@@ -23,7 +23,11 @@ func NewAdmin(cl *kgo.Client) *Admin { return &Admin{kadm.NewClient(cl), cl} }
 type MissingAPIError struct{ Names []string }
 
 func (e *MissingAPIError) Error() string {
-	return fmt.Sprintf("the broker does not have the API %s, which this command needs", strings.Join(e.Names, " and "))
+	kind := "API"
+	if len(e.Names) > 1 {
+		kind = "APIs"
+	}
+	return fmt.Sprintf("the broker does not have the %s %s, which this command needs", kind, strings.Join(e.Names, " and "))
 }
 
 // APIs are the request kinds that every broker of a cluster has.

@@ -32,11 +32,29 @@ func TestTableInAPipeIsTabSeparated(t *testing.T) {
 // Method: draw and look for the lines.
 func TestTableForPeople(t *testing.T) {
 	table := sample()
-	drawn := table.drawn()
+	drawn := table.drawn(0)
 	for _, want := range []string{"title", "│ name", "│  1 │"} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("no %q in\n%s", want, drawn)
 		}
+	}
+}
+
+// Claim: a table is no wider than the terminal; the widest columns give way, nothing is
+// cut off, and numbers stay whole.
+// Method: a wide cell beside narrow ones, in a terminal of 60 columns.
+func TestTableFitsTheTerminal(t *testing.T) {
+	table := Table{Head: []string{"name", "n", "value"}, Numbers: []string{"n"}}
+	table.Add("short", "1234567890", strings.Repeat("x", 200))
+	table.Add("a-name-that-is-longer", "1", "y")
+	drawn := table.drawn(60)
+	for line := range strings.Lines(drawn) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 60 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if strings.Count(drawn, "x") != 200 || !strings.Contains(drawn, "1234567890") {
+		t.Errorf("got\n%s", drawn)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -36,8 +37,45 @@ func (t *Table) Write(w io.Writer) error {
 	if !IsTerminal(w) {
 		return t.writePlain(w)
 	}
-	_, err := io.WriteString(w, t.drawn()+"\n")
+	width := 0
+	if f, ok := w.(*os.File); ok {
+		width, _, _ = term.GetSize(int(f.Fd())) // 0 if it does not say: no limit
+	}
+	_, err := io.WriteString(w, t.drawn(width)+"\n")
 	return err
+}
+
+// narrowest is what a column is not made narrower than; a number should stay whole.
+const narrowest = 12
+
+// fit says how wide each column may be so that the table is no wider than width: the
+// widest give way first, and their cells are broken into lines. 0 is no limit.
+func (t *Table) fit(width int) []int {
+	widths := make([]int, len(t.Head))
+	total := 1
+	for i, name := range t.Head {
+		widths[i] = text.StringWidthWithoutEscSequences(name)
+		for _, row := range t.Rows {
+			if i < len(row) {
+				widths[i] = max(widths[i], text.LongestLineLen(row[i]))
+			}
+		}
+		total += widths[i] + 3 // the frame and a blank on each side
+	}
+	for width > 0 && total > width {
+		widest := 0
+		for i := range widths {
+			if widths[i] > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= narrowest {
+			break
+		}
+		widths[widest]--
+		total--
+	}
+	return widths
 }
 
 func (t *Table) writePlain(w io.Writer) error {
@@ -58,7 +96,7 @@ func (t *Table) writePlain(w io.Writer) error {
 // plainCell keeps a cell from breaking the line it stands in.
 var plainCell = strings.NewReplacer("\t", " ", "\n", " ")
 
-func (t *Table) drawn() string {
+func (t *Table) drawn(width int) string {
 	w := table.NewWriter()
 	w.SetStyle(table.StyleRounded)
 	w.Style().Options.SeparateRows = false
@@ -71,8 +109,12 @@ func (t *Table) drawn() string {
 		w.AppendRow(cells(row))
 	}
 	var columns []table.ColumnConfig
-	for _, name := range t.Numbers {
-		columns = append(columns, table.ColumnConfig{Name: name, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	for i, most := range t.fit(width) {
+		c := table.ColumnConfig{Number: i + 1, WidthMax: most, WidthMaxEnforcer: text.WrapHard}
+		if slices.Contains(t.Numbers, t.Head[i]) {
+			c.Align, c.AlignHeader = text.AlignRight, text.AlignRight
+		}
+		columns = append(columns, c)
 	}
 	w.SetColumnConfigs(columns)
 	return w.Render()

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"millrace/tools/internal/cli"
+	"millrace/tools/internal/client"
 )
 
 // Set implements pflag.Value.
@@ -57,6 +58,7 @@ func Execute(ctx context.Context, cmd *cobra.Command, args []string) int {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(err) })
 	ctx = context.WithValue(ctx, argsKey{}, args)
+	cmd.Version = client.Version()
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
 	expanded, err := Expand(cmd.Flags(), args)

@@ -29,6 +29,7 @@ func Start(tb testing.TB) string {
 	config, _, err := broker.LoadConfig("", []string{
 		"listeners=PLAINTEXT://127.0.0.1:0",
 		"node.id=1",
+		"group.initial.rebalance.delay.ms=0", // members of tests come alone
 		"log.dirs=" + tb.TempDir(),
 	})
 	if err != nil {
