@@ -78,7 +78,7 @@ func (r *recovery) segment(i int, first bool) (cutHere bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.done += pos
+	r.total -= pos // the recovery point lies there: not read
 	for {
 		d, err := r.scan(s, pos, i)
 		if err != nil {

@@ -302,8 +302,8 @@ func TestRecoveryIsBoundedByTheRecoveryPoint(t *testing.T) {
 	})
 	requireValues(t, l, 0, 310)
 	one := int64(len(newBatch(1000, []string{valueOf(0)})))
-	if total != 310*one || done != total {
-		t.Fatalf("progress %d of %d, want %d", done, total, 310*one)
+	if done != total || total < 10*one || total > 50*one {
+		t.Fatalf("read %d of %d bytes, want the last 10 batches of %d bytes and at most an index interval before them", done, total, one)
 	}
 	closeLog(t, l)
 	// A byte far below the point is not looked at.

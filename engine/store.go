@@ -81,6 +81,7 @@ type Store struct {
 	stop     chan struct{}
 	recycled chan struct{} // cap 1: a journal file was recycled or much was written, the recovery points have moved
 	unsaved  atomic.Int64  // bytes written since recycled was last told for them
+	counts   writeCounts
 	keeper   sync.WaitGroup
 }
 
@@ -127,6 +128,7 @@ func (o *StoreOptions) fill() error {
 	setDefault(&o.CheckpointEvery, time.Minute)
 	setDefault(&o.RecoveryThreads, 2)
 	setDefault(&o.IndexMaps, defaultIndexMaps)
+	o.IndexMaps = min(o.IndexMaps, max(1, int(reserved(openFileLimit()))/2)) // each may keep its file open
 	o.Logger = orDiscard(o.Logger)
 	return nil
 }

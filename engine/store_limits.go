@@ -19,8 +19,11 @@ const (
 	defaultIndexMaps = 1000
 
 	// Descriptors that do not depend on the number of logs: files lent to indexes
-	// (defaultIndexMaps), journals, locks, checkpoints, and sockets of clients.
+	// (half of them), journals, locks, checkpoints, and sockets of clients. Where
+	// few are allowed a quarter must do, so that a broker under the common limit of
+	// 1,024 serves 768 logs.
 	reservedFiles = 2 * defaultIndexMaps
+	reservedShare = 4
 
 	// A log keeps its active segment open, and mostly nothing else.
 	filesPerLog = 1
@@ -61,13 +64,16 @@ func CheckLimits(logs int) []Advice {
 	return []Advice{adviseFiles(logs, openFileLimit()), adviseMaps(mapLimit())}
 }
 
+// reserved is how many of the descriptors allowed are kept from logs.
+func reserved(have int64) int64 { return min(reservedFiles, have/reservedShare) }
+
 func adviseFiles(logs int, have int64) Advice {
-	a := Advice{Name: "RLIMIT_NOFILE", Have: have, Need: int64(logs)*filesPerLog + reservedFiles}
+	a := Advice{Name: "RLIMIT_NOFILE", Have: have, Need: int64(logs)*filesPerLog + reserved(have)}
 	a.OK = have >= a.Need
 	a.Text = fmt.Sprintf("%d open files are allowed; %d logs and their clients need about %d", a.Have, logs, a.Need)
 	if !a.OK {
 		a.Text += fmt.Sprintf(": raise it (ulimit -n, LimitNOFILE= of the service); new topics are refused beyond %d logs",
-			max(0, (have-reservedFiles)/filesPerLog))
+			(have-reserved(have))/filesPerLog)
 	}
 	return a
 }
@@ -127,7 +133,7 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("engine: no more logs: %s is %d, %d would be needed", e.Name, e.Have, e.Need)
+	return fmt.Sprintf("no more logs: %s is %d, %d would be needed", e.Name, e.Have, e.Need)
 }
 
 // Is makes it a storage error: what exists serves on.
