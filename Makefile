@@ -3,16 +3,21 @@
 GO ?= go
 CONCURRENT = ./engine/... ./wire/... ./replica/... ./coord/... ./broker/...
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The names of Kafka's scripts under which our programs act.
+SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz bench bench-restart compat clean
+.PHONY: help build run check test race fuzz bench bench-restart compat docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-build: ## bin/millrace, bin/perf-producer, bin/perf-consumer
+build: ## bin/millrace, bin/perf-producer, bin/perf-consumer, and links under the names of Kafka's scripts
 	@mkdir -p bin
 	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./tools/millrace ./tools/perf-producer ./tools/perf-consumer
+	@for s in $(SCRIPTS); do ln -sf millrace bin/kafka-$$s.sh; done
+	@ln -sf perf-producer bin/kafka-producer-perf-test.sh
+	@ln -sf perf-consumer bin/kafka-consumer-perf-test.sh
 
 run: build ## build, then serve on 127.0.0.1:9092 from ./data
 	bin/millrace serve
@@ -48,6 +53,9 @@ bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targe
 
 bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
 	$(GO) run ./benchmarks/limits -restart
+
+docs: ## the documents that are made from the source's tables
+	$(GO) run ./tools/gendocs
 
 clean: ## remove what the build made
 	rm -rf bin .cache

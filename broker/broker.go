@@ -35,6 +35,7 @@ type Broker struct {
 	store    *engine.Store
 	coord    coord.Service
 	replicas *replica.Manager
+	notMade  sync.Map // topic name → error: why its logs could not be made, until createTopics has told
 	adminState
 	groupState
 
@@ -43,15 +44,17 @@ type Broker struct {
 	buffers   *buffers
 	budget    *budget
 	sessions  *fetchSessions
+	quotas    *quotas
 	retention *retainSoon
 	conns     *connections
 
 	listeners []*listener
 	health    *health
+	meters    *meters
 	ready     Ready
 
 	limits struct { // of log lines
-		garbage, unsupported, acks0, storage, old, connections logLimit
+		garbage, unsupported, acks0, storage, old, connections, throttled logLimit
 	}
 
 	ctx        context.Context // ends when the broker has drained

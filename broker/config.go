@@ -22,6 +22,7 @@ type Config struct {
 
 	Socket  SocketConfig
 	Fetch   FetchConfig
+	Quotas  QuotaConfig
 	Storage StorageConfig
 	Topics  TopicDefaults
 	Groups  GroupConfig
@@ -61,6 +62,12 @@ type FetchConfig struct {
 	MaxBytes          int64
 	SessionSlots      int
 	SendfileThreshold int // bytes; parts at least this big leave by sendfile
+}
+
+// QuotaConfig is how client quotas are measured, see quota.go.
+type QuotaConfig struct {
+	Windows       int64
+	WindowSeconds int64
 }
 
 // StorageConfig is handed to engine.Store.

@@ -23,7 +23,8 @@ var servedKeys = []ConfigKey{
 	parsed("listeners", TypeList, "PLAINTEXT://:9092", listenersRule, "addresses to bind; port 0 takes any free port", setListeners),
 	parsed("advertised.listeners", TypeList, "", listenersRule, "addresses clients are told; empty means listeners", setAdvertised),
 	parsed("listener.security.protocol.map", TypeString, "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL", "name:protocol,…; only PLAINTEXT is built so far", "which protocol each listener name speaks", checkProtocolMap),
-	text("admin.listener", "", "host:port of /healthz and /readyz over HTTP; empty for none", func(c *Config) *string { return &c.Admin }),
+	text("admin.listener", "", "host:port of /metrics, /healthz and /readyz over HTTP; empty for none", func(c *Config) *string { return &c.Admin }),
+	boolean("millrace.admin.pprof", "false", "whether the admin listener serves profiles under /debug/pprof", nil),
 	number("socket.request.max.bytes", TypeInt, "104857600", 1, maxInt32, "bytes", "largest request frame", func(c *Config) *int64 { return &c.Socket.RequestMax }),
 	number("queued.max.request.bytes", TypeLong, "-1", -1, maxInt64, "bytes", "memory that all requests together may hold; -1 means ours: an eighth of RAM, from 64 MiB to 512 MiB, never under one largest frame", func(c *Config) *int64 { return &c.Socket.QueuedBytes }),
 	number("socket.send.buffer.bytes", TypeInt, "-1", -1, maxInt32, "bytes", "SO_SNDBUF; -1 leaves it to the system (Kafka: 102400)", func(c *Config) *int { return &c.Socket.SendBuffer }),
@@ -37,6 +38,10 @@ var servedKeys = []ConfigKey{
 	number("fetch.max.bytes", TypeInt, "57671680", 1024, maxInt32, "bytes", "largest answer to Fetch, whatever the client asks for", func(c *Config) *int64 { return &c.Fetch.MaxBytes }),
 	number("max.incremental.fetch.session.cache.slots", TypeInt, "1000", 0, maxInt32, "count", "fetch sessions kept", func(c *Config) *int { return &c.Fetch.SessionSlots }),
 	number("millrace.sendfile.threshold", TypeInt, "131072", 0, maxInt32, "bytes", "parts of an answer at least this big leave by sendfile; smaller ones share one write", func(c *Config) *int { return &c.Fetch.SendfileThreshold }),
+
+	// Quotas.
+	number("quota.window.num", TypeInt, "11", 1, maxInt32, "count", "windows over which client quotas hold; all together bound how long a client is held back at once", func(c *Config) *int64 { return &c.Quotas.Windows }),
+	number("quota.window.size.seconds", TypeInt, "1", 1, maxInt32, "s", "length of one window of client quotas", func(c *Config) *int64 { return &c.Quotas.WindowSeconds }),
 
 	// Storage.
 	parsed("log.dirs", TypeList, "", "folders, no two the same", "data directories; wins over log.dir", setLogDirs),

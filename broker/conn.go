@@ -41,6 +41,11 @@ type conn struct {
 	produce produceBurst
 	fetch   fetchCall
 	signal  *replica.Signal
+	meter   connMeter
+
+	throttle throttle      // asked for by quotas
+	inHand   bool          // a frame is being answered, so its memory must stay
+	waited   time.Duration // of the Fetch at hand, for records
 
 	state    atomic.Int32 // connIdle, connBusy, connClosing
 	writing  atomic.Bool  // a write is going on
@@ -83,6 +88,7 @@ func newConn(b *Broker, nc net.Conn, listener string) *conn {
 	c.signal = replica.NewSignal()
 	c.read.try = c.tryRead
 	c.rc = requestContext{listener: listener, remote: c.remote, ctx: b.ctx, log: c.log, conn: c}
+	c.meter.init(b, listener)
 	c.state.Store(connBusy)
 	return c
 }
@@ -108,10 +114,15 @@ func hostOf(a net.Addr) string {
 
 // serve runs the connection to its end.
 func (c *conn) serve() {
-	err := c.loop()
+	err := c.enter()
+	if err == nil {
+		err = c.loop()
+	}
 	if c.settle() {
 		c.frames.close()
 	}
+	c.meter.flush()
+	c.b.meters.ended(err)
 	if err != nil {
 		c.explain(err)
 	}
@@ -140,6 +151,7 @@ func (c *conn) loop() error {
 			return err
 		}
 		c.rc.arrived = c.b.now()
+		c.meter.arriveAt(c.b.meters.clockAt(c.rc.arrived))
 	}
 }
 
@@ -169,7 +181,12 @@ func (c *conn) answerAll() (err error) {
 			}
 			continue
 		}
-		if err := c.answer(frame); err != nil {
+		c.inHand = true
+		err = c.answer(frame)
+		if c.inHand = false; err == nil && c.throttle != (throttle{}) {
+			err = c.pause()
+		}
+		if err != nil {
 			return c.lastWords(err)
 		}
 	}
@@ -193,12 +210,16 @@ func (c *conn) lastWords(err error) error {
 // answer handles one frame. Produce requests are only queued.
 func (c *conn) answer(frame []byte) error {
 	header, body, err := wire.ParseHeader(frame)
-	c.rc.header = header
+	c.rc.header, c.rc.size = header, 4+len(frame)
 	if err != nil {
 		return &badRequestError{err}
 	}
 	api, known := wire.Lookup(header.Key)
-	if header.Key == wire.KeyProduce && known && api.Serves(header.Version) {
+	served := known && api.Serves(header.Version)
+	if served {
+		c.meter.meets(&c.rc.header)
+	}
+	if header.Key == wire.KeyProduce && served {
 		return c.queueProduce(body)
 	}
 	if err := c.finishProduce(); err != nil {
@@ -207,13 +228,17 @@ func (c *conn) answer(frame []byte) error {
 	switch {
 	case header.Key == wire.KeyAPIVersions:
 		c.answerAPIVersions(body)
-		return nil
-	case !known || !api.Serves(header.Version):
+	case !served:
 		return &unsupportedError{header: header, known: known, api: api}
 	case header.Key == wire.KeyFetch:
-		return c.answerFetch(body)
+		err = c.answerFetch(body)
+	default:
+		err = c.answerPlain(body)
 	}
-	return c.answerPlain(body)
+	if served && err == nil {
+		c.meter.answered(&c.rc.header)
+	}
+	return err
 }
 
 // answerPlain handles every API that goes through kmsg.
@@ -226,15 +251,24 @@ func (c *conn) answerPlain(body []byte) error {
 	if err != nil {
 		return &badRequestError{err}
 	}
+	quota := c.b.quotas.client(c.rc.header.ClientID)
+	began := quota.timed()
 	response := h(c.b, &c.rc, request)
 	if response == nil {
 		return errQuiet
 	}
+	if quota != nil {
+		if err := c.chargePlain(quota, began, response); err != nil {
+			return err
+		}
+	}
+	c.answeredWith(response)
 	c.writer.Respond(c.rc.header, response)
 	return nil
 }
 
 func (c *conn) flush() error {
+	defer c.meter.flush()
 	if c.writer.Buffered() == 0 {
 		return c.writer.Err()
 	}
@@ -265,6 +299,7 @@ func (c *conn) fillNow() (more bool, err error) {
 	if err == errNothing || err == errStopped {
 		return false, nil
 	}
+	c.meter.arrive()
 	return err == nil, err
 }
 

@@ -116,7 +116,11 @@ func (b *Broker) createTopics(rc *requestContext, topics []coord.NewTopic, valid
 			continue
 		}
 		b.coord.DeleteTopics(context.WithoutCancel(rc.ctx), []string{r.Name})
-		*r = coord.TopicResult{Name: r.Name, Code: wire.ErrKafkaStorageError, Message: fmt.Sprintf("topic %q: this broker could not make its logs; its log says why", r.Name)}
+		why := any("its log says why")
+		if err, ok := b.notMade.LoadAndDelete(r.Name); ok {
+			why = err
+		}
+		*r = coord.TopicResult{Name: r.Name, Code: wire.ErrKafkaStorageError, Message: fmt.Sprintf("topic %q: this broker could not make its logs: %v", r.Name, why)}
 	}
 	return results
 }

@@ -53,6 +53,7 @@ func (c *conn) answerFetch(body []byte) error {
 	session, incremental, code := c.b.sessions.begin(&f.request, c.b)
 	if code != 0 {
 		f.response.Code = code
+		c.b.meters.requests.failed(wire.KeyFetch, code)
 		return c.sendFetch()
 	}
 	if session != nil {
@@ -60,7 +61,15 @@ func (c *conn) answerFetch(body []byte) error {
 	} else {
 		f.itemsOf(c.b)
 	}
-	if err := c.readOrWait(c.fetchLimits()); err != nil {
+	limits := c.fetchLimits()
+	quota, began := c.fetchQuota()
+	if quota != nil {
+		if done, err := c.fetchHeld(quota, session); done || err != nil {
+			return err
+		}
+		quota.boundFetch(&limits)
+	}
+	if err := c.readOrWait(limits); err != nil {
 		return err
 	}
 	if c.rc.header.Version < 10 {
@@ -69,11 +78,25 @@ func (c *conn) answerFetch(body []byte) error {
 	if session != nil {
 		f.response.SessionID = session.id
 	}
-	f.assemble(session, incremental)
+	f.assemble(session, incremental, &c.meter)
+	if quota != nil {
+		return c.sendCharged(quota, began)
+	}
 	return c.sendFetch()
 }
 
+// fetchQuota is what the client may use; followers are no clients.
+func (c *conn) fetchQuota() (q *clientQuota, began time.Time) {
+	if c.fetch.request.ReplicaID >= 0 {
+		return nil, began
+	}
+	q = c.b.quotas.client(c.rc.header.ClientID)
+	c.waited = 0
+	return q, q.timed()
+}
+
 func (c *conn) sendFetch() error {
+	c.meter.ready()
 	c.writing.Store(true)
 	defer c.writing.Store(false)
 	return c.fetch.response.Send(c.writer, c.rc.header, c.b.config.Fetch.SendfileThreshold)
@@ -263,7 +286,7 @@ func (c *conn) failFetch(item *fetchItem, r *wire.FetchPartitionResult, err erro
 
 // assemble groups the results by topic. In an incremental session only the
 // partitions with news are answered.
-func (f *fetchCall) assemble(session *fetchSession, incremental bool) {
+func (f *fetchCall) assemble(session *fetchSession, incremental bool, meter *connMeter) {
 	if session != nil {
 		session.mu.Lock()
 		defer session.mu.Unlock()
@@ -283,6 +306,7 @@ func (f *fetchCall) assemble(session *fetchSession, incremental bool) {
 			first = kept
 			topics = append(topics, wire.FetchTopicResult{Name: item.name, ID: item.id})
 		}
+		meter.fetched(item, &f.results[kept], f.request.ReplicaID >= 0)
 		kept++
 		topics[len(topics)-1].Partitions = f.results[first:kept:kept]
 	}

@@ -71,6 +71,9 @@ func (c *conn) cancelWaits() {
 // and then we look whether the client is still there.
 func (c *conn) sleep(deadline time.Time) (expired bool, err error) {
 	f := &c.fetch
+	begun := time.Now()
+	defer func() { c.waited += time.Since(begun) }()
+	defer c.meter.waits(c.meter.m.clock())
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {

@@ -266,6 +266,15 @@ func (f *frames) close() {
 	}
 }
 
+// rest gives back what can be before a long pause. All frames handed out before are
+// void.
+func (f *frames) rest() {
+	if f.big.buf != nil && f.big.given {
+		f.endBig()
+	}
+	f.idle()
+}
+
 func (f *frames) reserve(n int, small bool) bool {
 	if f.mem.try(int64(n), small) {
 		return true

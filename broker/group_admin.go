@@ -10,6 +10,10 @@ func (b *Broker) handleDescribeGroups(_ *requestContext, request kmsg.Request) k
 	return b.groups.Describe(request.(*kmsg.DescribeGroupsRequest), groupOperations)
 }
 
+func (b *Broker) handleConsumerGroupDescribe(_ *requestContext, request kmsg.Request) kmsg.Response {
+	return b.groups.DescribeConsumers(request.(*kmsg.ConsumerGroupDescribeRequest), groupOperations)
+}
+
 func (b *Broker) handleListGroups(_ *requestContext, request kmsg.Request) kmsg.Response {
 	return b.groups.List(request.(*kmsg.ListGroupsRequest))
 }

@@ -29,6 +29,10 @@ func (b *Broker) handleLeaveGroup(rc *requestContext, request kmsg.Request) kmsg
 	return b.groups.Leave(rc.groupClient(), request.(*kmsg.LeaveGroupRequest))
 }
 
+func (b *Broker) handleConsumerGroupHeartbeat(rc *requestContext, request kmsg.Request) kmsg.Response {
+	return b.groups.ConsumerHeartbeat(rc.groupClient(), request.(*kmsg.ConsumerGroupHeartbeatRequest))
+}
+
 // groupClient is the client as groups show it.
 func (rc *requestContext) groupClient() group.Client {
 	return group.Client{ID: rc.header.ClientID, Host: "/" + rc.conn.ip, Version: rc.header.Version}
@@ -49,6 +53,7 @@ func (rc *requestContext) await(call *coordinator.Call) kmsg.Response {
 		call.Abandon()
 		return nil
 	}
+	defer rc.conn.meter.waits(rc.conn.meter.m.clock())
 	look := time.NewTicker(peekEvery)
 	defer look.Stop()
 	for {

@@ -30,7 +30,7 @@ type groupState struct {
 // are loaded.
 func (b *Broker) startGroups() {
 	b.groups = coordinator.New(coordinator.Options{
-		Settings:       b.config.Groups.settings(),
+		Settings:       b.groupSettings(),
 		RetentionCheck: b.config.Groups.RetentionCheck,
 		Codec:          batch.Codec(b.config.Groups.TopicCodec),
 		Topics:         func() group.Topics { return groupTopics{b.groupCluster.Load()} },
@@ -55,6 +55,8 @@ func newUUID() string {
 type groupTopics struct{ img *coord.Image }
 
 func (t groupTopics) Topic(name string) (group.Topic, bool) { return groupTopic(t.img.Topic(name)) }
+
+func (t groupTopics) Names() []string { return t.img.Names() }
 
 func (t groupTopics) TopicByID(id [16]byte) (group.Topic, bool) {
 	return groupTopic(t.img.TopicByID(id))
@@ -86,6 +88,7 @@ func (s *groupImages) apply(img *coord.Image) {
 		}
 		s.b.groups.Lead(s.logs(now))
 	}
+	s.b.groups.TopicsChanged()
 	if last == nil {
 		return
 	}

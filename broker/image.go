@@ -29,6 +29,9 @@ func (s *images) apply(img *coord.Image) {
 		s.b.adoptLayers(layers)
 		changed = topicsOf(img)
 	}
+	if before == nil || !coord.SameQuotas(before, img) {
+		s.b.quotas.adopt(img.Quotas())
+	}
 	s.last = img
 	if len(changed) == 0 && len(removed) == 0 {
 		return
@@ -136,6 +139,7 @@ func (s *images) create(specs []engine.LogSpec) {
 	}
 	if err != nil {
 		s.b.log.Error("a topic's logs could not be made; its partitions are offline until the next start", "topic", specs[0].Topic, "error", err)
+		s.b.notMade.Store(specs[0].Topic, err) // for the client that asks for it (createTopics)
 	}
 }
 

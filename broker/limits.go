@@ -57,6 +57,21 @@ const (
 	// peekEvery is how often a waiting fetch looks whether its client is there.
 	peekEvery = 2 * time.Second
 
+	// maxQuotaClients is how many clients above their credit are told apart, and how
+	// many client ids are looked up only once; about 200 bytes each. Beyond that the
+	// list is swept, at most every quotaSweep. A bucket stays for quotaGrace after its
+	// last use would be forgotten anyway: far longer than a request takes to pay.
+	maxQuotaClients = 20_000
+	quotaSweep      = time.Second
+	quotaGrace      = 10 * time.Second
+	// maxMute is the longest that a quota holds a client back at once, whatever its
+	// windows: common clients give a request 20 s or more.
+	maxMute = 15 * time.Second
+	// maxCredit is the longest time for which a client saves up what it does not use.
+	maxCredit = time.Hour
+	// mutePeek is how often a muted connection looks whether its client is there.
+	mutePeek = 500 * time.Millisecond
+
 	// acceptPause follows an accept that failed (no descriptors left).
 	acceptPause = 50 * time.Millisecond
 	// drainTime is how long a stop lets connections finish their request;

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"millrace/engine"
 	"millrace/engine/batch"
@@ -38,6 +39,11 @@ type produceCall struct {
 	parts    []producePart                 // one for each result
 	rules    batch.Rules
 	failed   error // acks=0: why the connection is closed
+	size     int   // bytes of its frame
+	quota    *clientQuota
+	worked   time.Duration // measured only where the quota asks
+
+	arrived, began time.Duration // clocks of meters
 }
 
 // producePart is one partition's batch on its way into the log.
@@ -84,7 +90,7 @@ func (c *produceCall) reset() {
 	clear(c.response.Topics)
 	c.parts, c.results = c.parts[:0], c.results[:0]
 	c.response.Topics, c.response.Nodes = c.response.Topics[:0], nil
-	c.failed = nil
+	c.failed, c.quota, c.worked, c.response.ThrottleMs = nil, nil, 0, 0
 	if cap(c.parts) > keepParts {
 		c.parts, c.results, c.response.Topics = nil, nil, nil
 	}
@@ -98,14 +104,20 @@ func (c *conn) queueProduce(body []byte) error {
 		}
 	}
 	call := c.produce.take()
-	call.header = c.rc.header
+	call.header, call.size = c.rc.header, c.rc.size
+	call.quota = c.b.quotas.client(call.header.ClientID)
+	began := call.quota.timed()
 	c.produce.bytes += len(body)
 	if err := call.request.Parse(body, call.header.Version); err != nil {
 		c.produce.calls = c.produce.calls[:len(c.produce.calls)-1] // it has nothing to answer
 		return &badRequestError{err}
 	}
+	c.meter.producing(call)
 	call.layOut()
 	c.prepare(call)
+	if !began.IsZero() {
+		call.worked = time.Since(began)
+	}
 	return nil
 }
 
@@ -288,10 +300,17 @@ func (c *conn) finishProduce() (err error) {
 		return nil
 	}
 	c.produce.write()
+	written, waits := c.meter.m.clock(), c.produce.waits()
 	for _, call := range c.produce.calls {
 		call.wait(c)
 	}
+	c.meter.produced(c.produce.calls, written, waits)
 	for _, call := range c.produce.calls {
+		if call.quota != nil {
+			if e := c.chargeProduce(call); e != nil {
+				err = e
+			}
+		}
 		if call.request.Acks != 0 {
 			c.writer.RespondProduce(call.header, &call.response)
 			continue
@@ -303,6 +322,9 @@ func (c *conn) finishProduce() (err error) {
 		}
 	}
 	c.produce.drop()
+	if err == nil && c.throttle != (throttle{}) {
+		err = c.pause()
+	}
 	return err
 }
 
@@ -364,6 +386,7 @@ func (c *produceCall) wait(conn *conn) {
 			conn.refuse(c, result, p.partition.Topic, p.lost(err))
 			continue
 		}
+		conn.meter.appended(p)
 		result.BaseOffset = int64(p.append.Base)
 		result.LogAppendTime = p.append.LogAppendTime
 		result.LogStart = int64(p.append.Start)
@@ -383,6 +406,7 @@ func (c *conn) refuse(call *produceCall, result *wire.ProducePartitionResult, to
 	call.failed = err
 	f := failureOf(err)
 	result.Code = f.codeFor(wire.KeyProduce, call.header.Version)
+	c.meter.refusedProduce(topic, result.Code)
 	result.ErrorMessage = f.message
 	result.RecordErrors = f.records
 	result.BaseOffset, result.LogAppendTime, result.LogStart = -1, -1, -1
@@ -391,8 +415,11 @@ func (c *conn) refuse(call *produceCall, result *wire.ProducePartitionResult, to
 			result.CurrentLeader, call.response.Nodes = c.leaderHint(p, call.response.Nodes)
 		}
 	}
-	if f.serious {
+	switch {
+	case f.serious:
 		c.b.limits.storage.log(c.log, slog.LevelError, "produce failed", "topic", topic.Name, "partition", result.Index, "error", err)
+	case topic != nil:
+		c.refused(&call.header, result.Code, f.message, "topic", topic.Name, "partition", result.Index)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // kept after the handler returns, save copies of its values.
 type requestContext struct {
 	header   wire.Header
+	size     int       // bytes of the frame, its length included
 	listener string    // name of the listener the request came in on
 	remote   string    // the client's address, for logs
 	arrived  time.Time // when the frame was complete

@@ -75,6 +75,7 @@ func newBroker(config Config) (*Broker, error) {
 		budget:   newBudget(budget),
 		buffers:  &buffers{keep: budget / 4},
 		conns:    newConnections(),
+		meters:   newMeters(config.Now != nil),
 		stopping: make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
@@ -83,6 +84,7 @@ func newBroker(config Config) (*Broker, error) {
 	}
 	b.adoptLayers(configLayers{})
 	b.sessions = newFetchSessions(config.Fetch.SessionSlots, b.now)
+	b.quotas = newQuotas(config.Quotas)
 	b.retention = newRetainSoon()
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	for _, w := range warnings {

@@ -60,7 +60,8 @@ type Image struct {
 	brokers    []Broker                    // by id
 	defaults   map[string]string           // settings of all brokers
 	own        map[int32]map[string]string // settings of one broker, by id
-	byName     map[string]*Topic           // shared with older images where unchanged
+	quotas     map[QuotaEntity]map[string]float64
+	byName     map[string]*Topic // shared with older images where unchanged
 	byID       map[ID]*Topic
 	names      []string // sorted
 	partitions int      // of all topics

@@ -31,6 +31,10 @@ type Service interface {
 	// has acted on it.
 	AlterConfigs(ctx context.Context, changes []ConfigChange, validateOnly bool) []ConfigResult
 
+	// AlterQuotas changes what clients may use, each entity for itself, under the
+	// rules of AlterConfigs.
+	AlterQuotas(ctx context.Context, changes []QuotaChange, validateOnly bool) []ConfigResult
+
 	// AllocateProducerIDs hands out a block of producer ids that nobody else
 	// ever gets: recorded durably before it returns.
 	AllocateProducerIDs(ctx context.Context) (first, count int64, err error)

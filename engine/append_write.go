@@ -244,7 +244,7 @@ func (l *Log) publish(seg *segment, pos int64) {
 	} else {
 		wait = l.flushDue(c, r.records)
 	}
-	l.wrote(r.bytes)
+	l.wrote(len(r.appends), r.bytes)
 	for _, a := range r.appends {
 		a.ticket, a.wait = l.mu.last, wait
 	}

@@ -37,7 +37,7 @@ type Log struct {
 	indexes    *index.Set
 	background *Background
 	checkpoint func(*Log) error // never nil
-	wrote      func(int64)      // never nil
+	wrote      func(int, int64) // never nil
 	journal    *journal.Journal
 	owner      logOwner    // what the journal sees of this log
 	standalone *standalone // nil in a Store

@@ -40,8 +40,8 @@ type LogOptions struct {
 	// calls it, holding its own lock, after lowering the one or raising the
 	// other and before files change. nil: nothing to do.
 	Checkpoint func(*Log) error
-	Background *Background       // deletes files later
-	wrote      func(bytes int64) // told of every write, with the log's lock held; nil: nobody asks
+	Background *Background                    // deletes files later
+	wrote      func(appends int, bytes int64) // told of every write, with the log's lock held; nil: nobody asks
 
 	JournalOff   bool  // standalone: no journal files, rounds sync the segment itself
 	JournalBytes int64 // standalone: size of a journal file; 0: 16 MiB
@@ -96,7 +96,7 @@ func openLog(dir string, o *LogOptions) (*Log, error) {
 		l.checkpoint = func(*Log) error { return nil }
 	}
 	if l.wrote = o.wrote; l.wrote == nil {
-		l.wrote = func(int64) {}
+		l.wrote = func(int, int64) {}
 	}
 	l.owner = logOwner{log: l, id: journal.LogID{Topic: o.TopicID, Partition: o.Partition}}
 	l.config.Store(&o.Config)

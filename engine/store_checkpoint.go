@@ -187,7 +187,9 @@ func (s *Store) noteRecycled() {
 // wrote is the logs' hook. Batches too large for the journal move recovery points
 // without ever recycling a file of it; without this a start after a crash would read
 // all that was written since the last CheckpointEvery.
-func (s *Store) wrote(bytes int64) {
+func (s *Store) wrote(appends int, bytes int64) {
+	s.counts.writes.Add(1)
+	s.counts.appends.Add(int64(appends))
 	if s.unsaved.Add(bytes) >= checkpointBytes {
 		s.unsaved.Store(0)
 		s.noteRecycled()

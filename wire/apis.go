@@ -33,9 +33,13 @@ const (
 	KeyAlterPartitionReassignments int16 = 45
 	KeyListPartitionReassignments  int16 = 46
 	KeyOffsetDelete                int16 = 47
+	KeyDescribeClientQuotas        int16 = 48
+	KeyAlterClientQuotas           int16 = 49
 	KeyDescribeCluster             int16 = 60
 	KeyDescribeProducers           int16 = 61
 	KeyListConfigResources         int16 = 74
+	KeyConsumerGroupHeartbeat      int16 = 68
+	KeyConsumerGroupDescribe       int16 = 69
 	KeyDescribeTopicPartitions     int16 = 75
 )
 
@@ -86,9 +90,13 @@ var APIs = []API{
 	{Key: KeyAlterPartitionReassignments, Name: "AlterPartitionReassignments", Min: 0, Max: 1, FlexibleFrom: 0, shape: alterPartitionReassignmentsShape},
 	{Key: KeyListPartitionReassignments, Name: "ListPartitionReassignments", Min: 0, Max: 0, FlexibleFrom: 0, shape: listPartitionReassignmentsShape},
 	{Key: KeyOffsetDelete, Name: "OffsetDelete", Min: 0, Max: 0, FlexibleFrom: neverFlexible, shape: offsetDeleteShape},
+	{Key: KeyDescribeClientQuotas, Name: "DescribeClientQuotas", Min: 0, Max: 1, FlexibleFrom: 1, shape: describeClientQuotasShape},
+	{Key: KeyAlterClientQuotas, Name: "AlterClientQuotas", Min: 0, Max: 1, FlexibleFrom: 1, shape: alterClientQuotasShape},
 	{Key: KeyDescribeCluster, Name: "DescribeCluster", Min: 0, Max: 2, FlexibleFrom: 0, shape: describeClusterShape},
 	{Key: KeyDescribeProducers, Name: "DescribeProducers", Min: 0, Max: 0, FlexibleFrom: 0, shape: describeProducersShape},
 	{Key: KeyListConfigResources, Name: "ListConfigResources", Min: 0, Max: 1, FlexibleFrom: 0, shape: listConfigResourcesShape},
+	{Key: KeyConsumerGroupHeartbeat, Name: "ConsumerGroupHeartbeat", Min: 0, Max: 1, FlexibleFrom: 0, shape: consumerGroupHeartbeatShape},
+	{Key: KeyConsumerGroupDescribe, Name: "ConsumerGroupDescribe", Min: 0, Max: 1, FlexibleFrom: 0, shape: consumerGroupDescribeShape},
 	{Key: KeyDescribeTopicPartitions, Name: "DescribeTopicPartitions", Min: 0, Max: 0, FlexibleFrom: 0, shape: describeTopicPartitionsShape},
 }
 

@@ -35,6 +35,12 @@ func sampleGroup(req kmsg.Request) {
 		r.Groups = []string{name, name}
 	case *kmsg.ListGroupsRequest:
 		r.StatesFilter, r.TypesFilter = []string{"Stable", "Empty"}, []string{"classic"}
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		r.Group, r.MemberID, r.InstanceID, r.RackID, r.ServerAssignor, r.SubscribedTopicRegex = name, name, &name, &name, &name, &name
+		r.SubscribedTopicNames = []string{name, name}
+		r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{{TopicID: [16]byte{1}, Partitions: []int32{1, 2}}, {}}
+	case *kmsg.ConsumerGroupDescribeRequest:
+		r.Groups = []string{name, name}
 	case *kmsg.DeleteGroupsRequest:
 		r.Groups = []string{name, name}
 	}

@@ -26,6 +26,13 @@ func sampleAdmin(req kmsg.Request) {
 		r.Topics = []kmsg.ListPartitionReassignmentsRequestTopic{{Topic: name, Partitions: indexes}}
 	case *kmsg.DescribeProducersRequest:
 		r.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: name, Partitions: indexes}}
+	case *kmsg.DescribeClientQuotasRequest:
+		r.Components = []kmsg.DescribeClientQuotasRequestComponent{{EntityType: name, Match: &name}, {EntityType: name, MatchType: 1}}
+	case *kmsg.AlterClientQuotasRequest:
+		r.Entries = []kmsg.AlterClientQuotasRequestEntry{{
+			Entity: []kmsg.AlterClientQuotasRequestEntryEntity{{Type: name, Name: &name}, {Type: name}},
+			Ops:    []kmsg.AlterClientQuotasRequestEntryOp{{Key: name, Value: 1}, {Key: name, Remove: true}},
+		}}
 	case *kmsg.ListConfigResourcesRequest:
 		r.ResourceTypes = []int8{2, 4}
 	case *kmsg.DescribeTopicPartitionsRequest:

@@ -38,6 +38,12 @@ var (
 		fixed(4), structs(str(), plain(fixed(4))),
 	}
 
+	describeClientQuotasShape = []field{structs(str(), fixed(1), str()), fixed(1)}
+
+	alterClientQuotasShape = []field{
+		structs(structs(str(), str()), structs(str(), fixed(8), fixed(1))), fixed(1),
+	}
+
 	describeClusterShape = []field{fixed(1), fixed(1).since(1), fixed(1).since(2)}
 
 	describeProducersShape = []field{structs(str(), plain(fixed(4)))}

@@ -40,4 +40,11 @@ var (
 	listGroupsShape = []field{plain(str()).since(4), plain(str()).since(5)}
 
 	deleteGroupsShape = []field{plain(str())}
+
+	consumerGroupHeartbeatShape = []field{
+		str(), str(), fixed(4), str(), str(), fixed(4), plain(str()), str().since(1), str(),
+		structs(fixed(16), plain(fixed(4))),
+	}
+
+	consumerGroupDescribeShape = []field{plain(str()), fixed(1)}
 )

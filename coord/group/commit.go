@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"millrace/coord/group/assign"
 	"millrace/coord/group/record"
 	"millrace/wire"
 )
@@ -29,6 +30,10 @@ type pendingCommit struct {
 func (m *Groups) Commit(now time.Time, call Call, from Client, req *kmsg.OffsetCommitRequest, topics Topics) {
 	r := kmsg.NewPtrOffsetCommitResponse()
 	g, refused := m.mayCommit(now, from, req)
+	var owner *consumer
+	if g != nil && g.modern != nil && refused == wire.ErrNone {
+		owner, refused = g.modern.mayCommit(from, req)
+	}
 	var records []record.Record
 	var commits []*pendingCommit
 	for i := range req.Topics {
@@ -45,6 +50,8 @@ func (m *Groups) Commit(now time.Time, call Call, from Client, req *kmsg.OffsetC
 				answer.ErrorCode = unknown
 			case p.Partition < 0 || int(p.Partition) >= topic.Partitions:
 				answer.ErrorCode = wire.ErrUnknownTopicOrPartition
+			case owner != nil && !owner.mayCommitAt(assign.Place{Topic: topic.ID, Partition: p.Partition}, req.Generation):
+				answer.ErrorCode = wire.ErrStaleMemberEpoch
 			case p.Metadata != nil && len(*p.Metadata) > m.settings.MaxMetadata:
 				answer.ErrorCode = wire.ErrOffsetMetadataTooLarge
 			default:
@@ -89,6 +96,8 @@ func (m *Groups) mayCommit(now time.Time, from Client, req *kmsg.OffsetCommitReq
 		return nil, wire.ErrGroupIDNotFound
 	case g == nil:
 		return nil, wire.ErrIllegalGeneration
+	case g.modern != nil:
+		return g, wire.ErrNone // it says more
 	case req.Generation < 0 && g.state == Empty:
 		return g, wire.ErrNone // an administrator, or a consumer that assigns its partitions itself
 	case req.Generation < 0 && req.MemberID == "" && req.InstanceID == nil:

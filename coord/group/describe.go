@@ -24,11 +24,14 @@ func (m *Groups) Describe(version int16, id string) kmsg.DescribeGroupsResponseG
 	r := kmsg.NewDescribeGroupsResponseGroup()
 	r.Group = id
 	g := m.groups[id]
-	if g == nil {
+	if g == nil || g.modern != nil {
 		r.State = dead
 		if version >= describeUnknown {
 			r.ErrorCode = wire.ErrGroupIDNotFound
 			message := fmt.Sprintf("Group %s not found.", id)
+			if g != nil {
+				message = fmt.Sprintf("Group %s is not a classic group.", id)
+			}
 			r.ErrorMessage = &message
 		}
 		return r
@@ -48,22 +51,25 @@ func (m *Groups) Describe(version int16, id string) kmsg.DescribeGroupsResponseG
 	return r
 }
 
-// classic is the type of all groups here, as ListGroups tells it.
-const classic = "classic"
+// The types of groups, as ListGroups tells them.
+const (
+	classic      = "classic"
+	nextConsumer = "consumer"
+)
 
 // List serves ListGroups: all groups in one of the states and of one of the
 // types, written in any case; empty lists let everything through.
 func (m *Groups) List(states, types []string) []kmsg.ListGroupsResponseGroup {
-	if len(types) > 0 && !containsFold(types, classic) {
-		return nil
-	}
 	var out []kmsg.ListGroupsResponseGroup
 	for _, g := range m.groups {
-		if len(states) > 0 && !containsFold(states, g.state.String()) {
-			continue
-		}
 		l := kmsg.NewListGroupsResponseGroup()
 		l.Group, l.ProtocolType, l.GroupState, l.GroupType = g.id, g.protocolType, g.state.String(), classic
+		if g.modern != nil {
+			l.ProtocolType, l.GroupState, l.GroupType = consumers, g.modern.stateName(), nextConsumer
+		}
+		if len(states) > 0 && !containsFold(states, l.GroupState) || len(types) > 0 && !containsFold(types, l.GroupType) {
+			continue
+		}
 		out = append(out, l)
 	}
 	slices.SortFunc(out, func(a, b kmsg.ListGroupsResponseGroup) int { return cmp.Compare(a.Group, b.Group) })

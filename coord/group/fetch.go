@@ -22,6 +22,11 @@ func (m *Groups) Fetch(version int16, asked *kmsg.OffsetFetchRequestGroup, topic
 	r.Group = asked.Group
 	byID := version >= fetchByTopicID
 	g := m.groups[asked.Group]
+	if g != nil && g.modern != nil {
+		if r.ErrorCode = g.modern.mayFetch(asked.MemberID, asked.MemberEpoch); r.ErrorCode != wire.ErrNone {
+			return r
+		}
+	}
 	if asked.Topics == nil { // all
 		if g != nil {
 			r.Topics = g.allCommits(topics, byID)

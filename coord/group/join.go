@@ -45,7 +45,12 @@ func (m *Groups) Join(now time.Time, call Call, from Client, req *kmsg.JoinGroup
 		g = m.find(req.Group)
 	}
 	c.protocols = protocolsOf(req.Protocols)
+	if g.modern != nil && g.vacant() {
+		m.becomeClassic(now, g)
+	}
 	switch {
+	case g.modern != nil: // migration.policy is disabled
+		m.refuse(c, req.MemberID, wire.ErrInconsistentGroupProtocol)
 	case !m.hasRoom(g, c):
 		m.discard(now, g, req.MemberID)
 		m.refuse(c, "", wire.ErrGroupMaxSizeReached)

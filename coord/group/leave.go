@@ -29,7 +29,7 @@ func (m *Groups) Leave(now time.Time, call Call, from Client, req *kmsg.LeaveGro
 	gone := false
 	for i := range leaving {
 		l := &leaving[i]
-		code := m.leaveOne(g, l)
+		code := m.leaveOne(now, g, l)
 		gone = gone || code == wire.ErrNone
 		if from.Version < leavesTogether {
 			r.ErrorCode = code
@@ -45,9 +45,12 @@ func (m *Groups) Leave(now time.Time, call Call, from Client, req *kmsg.LeaveGro
 }
 
 // leaveOne removes one member; what that means for the group is up to Leave.
-func (m *Groups) leaveOne(g *group, l *kmsg.LeaveGroupRequestMember) int16 {
+func (m *Groups) leaveOne(now time.Time, g *group, l *kmsg.LeaveGroupRequestMember) int16 {
 	if g == nil {
 		return wire.ErrUnknownMemberID
+	}
+	if g.modern != nil {
+		return m.consumerRemoved(now, g, l)
 	}
 	if p := g.pending[l.MemberID]; p != nil {
 		m.dropPending(g, l.MemberID, p)

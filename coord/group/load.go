@@ -19,8 +19,10 @@ func (m *Groups) Replay(r record.Record) error {
 		return m.replayCommit(key, r.Value)
 	case record.OfGroup:
 		return m.replayGroup(key.Group, r.Value)
+	case record.Other:
+		return nil
 	}
-	return nil
+	return m.replayConsumer(key, r.Value)
 }
 
 func (m *Groups) replayCommit(key record.Key, value []byte) error {
@@ -43,7 +45,9 @@ func (m *Groups) replayCommit(key record.Key, value []byte) error {
 func (m *Groups) replayGroup(id string, value []byte) error {
 	if value == nil {
 		// Its commits, if it has any, have records of their own.
-		if old := m.groups[id]; old != nil {
+		if old := m.groups[id]; old != nil && old.modern != nil {
+			old.recorded = false
+		} else if old != nil {
 			delete(m.groups, id)
 			if len(old.commits) > 0 {
 				m.find(id).commits = old.commits
@@ -92,6 +96,7 @@ func (m *Groups) Loaded(now time.Time, topics Topics) {
 		for _, x := range g.members {
 			m.alive(now, x)
 		}
+		m.consumersLoaded(now, g)
 		var ended []topicPartition
 		for topic, partitions := range g.commits {
 			t, ok := topics.Topic(topic)

@@ -16,6 +16,7 @@ type Settings struct {
 	MaxSize                int           // members of one group
 	MaxMetadata            int           // bytes of the text that goes with a commit
 	Retention              time.Duration // of commits, see expire
+	Consumer               ConsumerSettings
 }
 
 // Call names a request that is answered later. The caller chooses the numbers;
@@ -61,6 +62,7 @@ type Topic struct {
 type Topics interface {
 	Topic(name string) (Topic, bool)
 	TopicByID(id [16]byte) (Topic, bool)
+	Names() []string // all, the caller's not to change
 }
 
 // Groups is all groups of one partition of __consumer_offsets. It has one owner
@@ -79,6 +81,9 @@ type Groups struct {
 		queue []*write // not ended yet, in order
 	}
 	joined uint64 // counts members, for their order
+
+	topics     func() Topics // as of now; for what no request brings them to
+	topicsSeen uint64        // counts what TopicsChanged tells
 }
 
 // write is a Write that has not ended.
@@ -92,8 +97,16 @@ type write struct {
 // New makes an empty partition. newID returns what makes a member id unique (a
 // UUID's text).
 func New(s Settings, newID func() string) *Groups {
-	return &Groups{settings: s, newID: newID, groups: map[string]*group{}}
+	return &Groups{settings: s, newID: newID, groups: map[string]*group{}, topics: func() Topics { return nil }, topicsSeen: 1}
 }
+
+// UseTopics says where to look for topics when no request brings them. f is
+// called during calls of other methods only.
+func (m *Groups) UseTopics(f func() Topics) { m.topics = f }
+
+// TopicsChanged tells that there may be other topics, or other partitions, than
+// before. Groups look at their next heartbeat.
+func (m *Groups) TopicsChanged() { m.topicsSeen++ }
 
 // Take returns what has come out since the last call.
 func (m *Groups) Take() Out {

@@ -372,7 +372,7 @@ func TestGroupsSurviveARestart(t *testing.T) {
 	if err := s.g.Replay(record.Record{Key: []byte{0}}); err == nil {
 		t.Error("a broken key is no error")
 	}
-	if err := s.g.Replay(record.Record{Key: []byte{0, 3, 0, 1, 'g'}, Value: []byte{0, 0}}); err != nil {
+	if err := s.g.Replay(record.Record{Key: []byte{0, 17, 0, 1, 'g'}, Value: []byte{0, 0}}); err != nil {
 		t.Errorf("a record of another protocol: %v", err)
 	}
 }

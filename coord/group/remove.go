@@ -18,7 +18,7 @@ func (m *Groups) DeleteGroup(call Call, id string) {
 		m.answer(call, Deleted(id, wire.ErrInvalidGroupID))
 	case g == nil:
 		m.answer(call, Deleted(id, wire.ErrGroupIDNotFound))
-	case g.state != Empty:
+	case !g.vacant():
 		m.answer(call, Deleted(id, wire.ErrNonEmptyGroup))
 	default:
 		m.removeGroup(g, func(code int16) { m.answer(call, Deleted(id, code)) })
@@ -44,13 +44,17 @@ func (m *Groups) removeGroup(g *group, done func(code int16)) {
 	if g.recorded {
 		records = append(records, record.StateEnd(g.id))
 	}
+	if n := g.modern; n != nil {
+		records = append(records, g.consumerEnds()...)
+		n.writing = true // who comes now, waits
+	}
 	if len(records) == 0 {
 		m.forgetIfIdle(g)
 		done(wire.ErrNone)
 		return
 	}
 	generation := g.generation
-	m.write(records, func(_ time.Time, code int16) {
+	m.write(records, func(now time.Time, code int16) {
 		if code == wire.ErrNone {
 			for _, at := range gone {
 				g.drop(at)
@@ -58,8 +62,9 @@ func (m *Groups) removeGroup(g *group, done func(code int16)) {
 			if g.generation == generation && g.state == Empty {
 				g.recorded = false
 			}
-			m.forgetIfIdle(g)
 		}
+		m.removedModern(now, g, code)
+		m.forgetIfIdle(g)
 		done(code)
 	})
 }
@@ -89,7 +94,7 @@ func (m *Groups) DeleteOffsets(call Call, req *kmsg.OffsetDeleteRequest) {
 		r.ErrorCode = wire.ErrInvalidGroupID
 	case g == nil:
 		r.ErrorCode = wire.ErrGroupIDNotFound
-	case g.state != Empty && g.protocolType != consumers:
+	case g.modern == nil && g.state != Empty && g.protocolType != consumers:
 		r.ErrorCode = wire.ErrNonEmptyGroup
 	}
 	if r.ErrorCode != wire.ErrNone {
@@ -181,7 +186,7 @@ func (m *Groups) endCommits(g *group, ended []topicPartition) {
 func (m *Groups) Expire(now time.Time) {
 	for _, g := range m.groups {
 		expired := g.expired(now.UnixMilli(), m.settings.Retention.Milliseconds())
-		if g.state == Empty && len(g.pending) == 0 && len(g.inflight) == 0 && len(expired) == g.count() {
+		if g.vacant() && len(g.pending) == 0 && len(g.inflight) == 0 && len(expired) == g.count() {
 			m.removeGroup(g, func(int16) {})
 			continue
 		}
@@ -214,6 +219,7 @@ func (g *group) count() (n int) {
 //	commits only, never members ..... at the commit
 //	Empty ........................... at the commit or when it became Empty, whichever is later
 //	Stable, of consumers ............ at the commit, only for topics that nobody reads
+//	of the next-generation protocol . at the commit, only for topics that nobody reads
 //	anything else ................... never
 //
 // A client that named a time of its own (OffsetCommit 2 to 4) gets it where
@@ -222,6 +228,8 @@ func (g *group) expired(now, retention int64) (out []topicPartition) {
 	since := record.None
 	var subscribed func(string) bool
 	switch {
+	case g.modern != nil:
+		subscribed = g.modern.subscribes
 	case g.protocolType == "":
 	case g.state == Empty:
 		since = g.since

@@ -52,7 +52,9 @@ type group struct {
 	syncFrom  time.Time             // when the generation was told to its members
 	commits   map[string]map[int32]*record.Commit
 	inflight  map[topicPartition]int // commits being written
-	recorded  bool                   // the log has a record of the group itself
+	recorded  bool                   // the log has a record of the (classic) group itself
+
+	modern *modern // of the next-generation protocol; nil: classic, or never had members
 }
 
 type topicPartition struct {
@@ -82,7 +84,7 @@ func (m *Groups) find(id string) *group {
 // forgetIfIdle drops a group that holds nothing: one that was made for a
 // request that came to nothing.
 func (m *Groups) forgetIfIdle(g *group) {
-	if m.groups[g.id] == g && g.idle() && !g.recorded {
+	if m.groups[g.id] == g && g.idle() && !g.recorded && g.modern == nil {
 		delete(m.groups, g.id)
 	}
 }
@@ -91,6 +93,9 @@ func (m *Groups) forgetIfIdle(g *group) {
 func (g *group) idle() bool {
 	return g.state == Empty && len(g.pending) == 0 && len(g.commits) == 0 && len(g.inflight) == 0
 }
+
+// vacant says that nobody is in the group.
+func (g *group) vacant() bool { return g.state == Empty && (g.modern == nil || g.modern.vacant()) }
 
 func (g *group) become(s State, now time.Time) {
 	g.state, g.since = s, now.UnixMilli()
@@ -163,6 +168,9 @@ func (g *group) ordered() []*member {
 
 // subscribes says whether a member reads the topic. When we cannot tell, it does.
 func (g *group) subscribes() func(topic string) bool {
+	if g.modern != nil {
+		return g.modern.subscribes
+	}
 	if len(g.members) == 0 || g.protocolType != consumers {
 		return func(string) bool { return false }
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,8 @@ type story struct {
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func testSettings() Settings {
-	return Settings{InitialDelay: 3 * time.Second, SessionMin: 6 * time.Second, SessionMax: 30 * time.Minute, MaxSize: 1 << 30, MaxMetadata: 4096, Retention: 7 * 24 * time.Hour}
+	return Settings{InitialDelay: 3 * time.Second, SessionMin: 6 * time.Second, SessionMax: 30 * time.Minute, MaxSize: 1 << 30, MaxMetadata: 4096, Retention: 7 * 24 * time.Hour,
+		Consumer: ConsumerSettings{Enabled: true, Session: 45 * time.Second, Heartbeat: 5 * time.Second, Interval: func() time.Duration { return 0 }, MaxSize: 1 << 30, Assignors: []string{"uniform", "range"}}}
 }
 
 func newStory(t testing.TB, change ...func(*Settings)) *story {
@@ -45,6 +47,7 @@ func newStory(t testing.TB, change ...func(*Settings)) *story {
 		f(&settings)
 	}
 	s.g = New(settings, s.newID)
+	s.g.UseTopics(func() Topics { return s.known })
 	s.known["orders"] = Topic{Name: "orders", ID: [16]byte{1}, Partitions: 6}
 	return s
 }
@@ -58,6 +61,7 @@ func (s *story) newID() string {
 type fakeTopics map[string]Topic
 
 func (f fakeTopics) Topic(name string) (Topic, bool) { t, ok := f[name]; return t, ok }
+func (f fakeTopics) Names() []string                 { return slices.Sorted(maps.Keys(f)) }
 func (f fakeTopics) TopicByID(id [16]byte) (Topic, bool) {
 	for _, t := range f {
 		if t.ID == id {
@@ -126,6 +130,7 @@ func (s *story) restart() {
 	s.t.Helper()
 	settings := s.g.settings
 	s.g = New(settings, s.newID)
+	s.g.UseTopics(func() Topics { return s.known })
 	s.held, s.done = nil, map[Call]kmsg.Response{}
 	for _, r := range s.log {
 		if err := s.g.Replay(r); err != nil {

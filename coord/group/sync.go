@@ -21,6 +21,8 @@ func refuseSync(code int16) *kmsg.SyncGroupResponse {
 func (m *Groups) Sync(now time.Time, call Call, from Client, req *kmsg.SyncGroupRequest) {
 	g, x, code := m.memberOf(req.Group, req.MemberID, req.InstanceID, req.Generation)
 	switch {
+	case code == wire.ErrUnknownMemberID && g != nil && g.modern != nil && g.modern.members[req.MemberID] != nil:
+		code = wire.ErrInconsistentGroupProtocol
 	case code != wire.ErrNone:
 	case differs(req.ProtocolType, g.protocolType), differs(req.Protocol, g.protocol) && g.state != Preparing:
 		code = wire.ErrInconsistentGroupProtocol

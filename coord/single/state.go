@@ -32,6 +32,8 @@ type state struct {
 
 	// Settings of brokers that were changed while they ran: by id, and of all.
 	Brokers map[string]map[string]string `json:"broker_configs,omitempty"`
+	// What clients may use, by entity.
+	Quotas []quotaState `json:"client_quotas,omitempty"`
 }
 
 type topicState struct {
@@ -169,7 +171,10 @@ func (s *state) check() error {
 	if !slices.IsSortedFunc(s.Topics, byName) {
 		return errors.New("topics are not sorted by name")
 	}
-	return s.checkBrokers()
+	if err := s.checkBrokers(); err != nil {
+		return err
+	}
+	return s.checkQuotas()
 }
 
 func (s *state) encode() ([]byte, error) {

@@ -46,6 +46,7 @@ func checks() []check {
 	all = append(all, storedBytesChecks()...)
 	all = append(all, valueChecks()...)
 	all = append(all, killChecks()...)
+	all = append(all, franzChecks()...)
 	return all
 }
 

@@ -274,7 +274,7 @@ func ask(t *testing.T, e exchange, from, address string) string {
 		if strings.HasPrefix(line, "usage: ") {
 			break // likewise; the one script with another parser
 		}
-		if !trace.MatchString(line) && !logged.MatchString(line) && !advice.MatchString(line) {
+		if line != "" && !trace.MatchString(line) && !logged.MatchString(line) && !advice.MatchString(line) {
 			fmt.Fprintf(&b, "! %s\n", line)
 		}
 	}

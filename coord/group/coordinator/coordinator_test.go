@@ -81,6 +81,8 @@ type oneTopic struct{}
 func (oneTopic) Topic(name string) (group.Topic, bool) {
 	return group.Topic{Name: "orders", ID: [16]byte{1}, Partitions: 1000}, name == "orders"
 }
+func (oneTopic) Names() []string { return []string{"t"} }
+
 func (oneTopic) TopicByID(id [16]byte) (group.Topic, bool) {
 	return group.Topic{Name: "orders", ID: [16]byte{1}, Partitions: 1000}, id == [16]byte{1}
 }

@@ -13,6 +13,6 @@
 // alarm of all shards, one that makes writes durable which no request waits
 // for, and at most maxLoads that read partitions.
 //
-// Reading order: log.go, service.go, shard.go, requests.go, admin.go, load.go,
+// Reading order: log.go, service.go, shard.go, requests.go, consumer.go, admin.go, load.go,
 // alarm.go.
 package coordinator

@@ -36,6 +36,7 @@ func (sh *shard) load() {
 	begun := time.Now()
 	s := sh.s
 	l := &loader{groups: group.New(s.o.Settings, s.o.NewID), open: map[int64][]record.Record{}}
+	l.groups.UseTopics(s.o.Topics)
 	err := sh.log.Load(s.ctx, l.batch)
 
 	sh.mu.Lock()

@@ -106,6 +106,16 @@ func (s *Service) DropTopics(names []string) {
 	}
 }
 
+// TopicsChanged tells that Options.Topics knows other topics, or other
+// partitions, than before.
+func (s *Service) TopicsChanged() {
+	for _, sh := range *s.shards.Load() {
+		if sh != nil {
+			_, _ = sh.step(func(_ time.Time, g *group.Groups) { g.TopicsChanged() }) // which writes nothing
+		}
+	}
+}
+
 // Stop answers everything that waits, so that connections can end; from now on
 // this broker is no coordinator. What was being written is still seen through.
 func (s *Service) Stop() {

@@ -3,10 +3,11 @@
 // reads them. A Kafka broker can take over a partition written with it, and we
 // one of Kafka's.
 //
-// Two kinds belong to classic groups: a commit (one group, one partition of a
-// topic) and a group (its generation and members). Both are overwritten by a
-// later record with the same key and ended by one without a value. Everything
-// else a Kafka partition may hold (groups of newer protocols) is [Other].
+// Every group has commits (one group, one partition of a topic). A classic group
+// is one record (its generation and members); one of the next-generation
+// protocol is several, see consumer.go. All are overwritten by a later record
+// with the same key and ended by one without a value. Everything else a Kafka
+// partition may hold (share and streams groups) is [Other].
 package record
 
 import (
@@ -31,7 +32,13 @@ type Kind int8
 const (
 	Other Kind = iota // of another protocol, or from the future
 	OfCommit
-	OfGroup
+	OfGroup         // a classic group
+	OfEpoch         // a consumer group (KIP-848)
+	OfMember        // what its member said
+	OfWholeTarget   // its target assignment as a whole
+	OfMemberTarget  // a member's part of that
+	OfMemberCurrent // what a member has
+	OfTopicPattern  // what a pattern of topic names came to
 )
 
 // Versions of keys, which say what a record is about, and of the values that
@@ -56,6 +63,7 @@ type Key struct {
 	Group     string
 	Topic     string // of a commit
 	Partition int32  // of a commit
+	Member    string // of a consumer group; or the pattern
 }
 
 // ParseKey reads a key. What is not ours is Other and no error.
@@ -78,7 +86,7 @@ func ParseKey(b []byte) (Key, error) {
 		}
 		return Key{Kind: OfGroup, Group: k.Group}, nil
 	}
-	return Key{}, nil
+	return parseConsumerKey(version, b)
 }
 
 func versionOf(b []byte) (int16, error) {

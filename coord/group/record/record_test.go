@@ -106,14 +106,14 @@ func TestAllVersionsAreRead(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
-	for name, want := range map[string]Key{"commit key": {OfCommit, "g", "orders", 7}, "group key": {OfGroup, "g", "", 0}} {
+	for name, want := range map[string]Key{"commit key": {Kind: OfCommit, Group: "g", Topic: "orders", Partition: 7}, "group key": {Kind: OfGroup, Group: "g"}} {
 		if got, err := ParseKey(golden(t, name)); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	old := golden(t, "commit key")
 	old[1] = 0
-	if got, err := ParseKey(old); err != nil || got != (Key{OfCommit, "g", "orders", 7}) {
+	if got, err := ParseKey(old); err != nil || got != (Key{Kind: OfCommit, Group: "g", Topic: "orders", Partition: 7}) {
 		t.Errorf("key version 0: %+v, %v", got, err)
 	}
 }
@@ -152,7 +152,7 @@ func TestBrokenRecords(t *testing.T) {
 	if _, err := ParseGroup([]byte{0xff, 0xff}); err == nil {
 		t.Error("a group of version -1 is no error")
 	}
-	if k, err := ParseKey([]byte{0, 3, 1, 2, 3}); err != nil || k.Kind != Other {
+	if k, err := ParseKey([]byte{0, 17, 1, 2, 3}); err != nil || k.Kind != Other {
 		t.Errorf("a key of another protocol: %+v, %v", k, err)
 	}
 }
