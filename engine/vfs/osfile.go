@@ -82,8 +82,12 @@ func (f *osFile) Map(size int) (Mapping, error) {
 			return unix.EINVAL // the pages past the end would kill the process when touched
 		}
 		var err error
-		m, err = mmap.MapRegion(f.file, size, mmap.RDWR, 0, 0)
-		return err
+		if m, err = mmap.MapRegion(f.file, size, mmap.RDWR, 0, 0); err != nil {
+			return err
+		}
+		// Without this the first touch of a page reads ahead: of a sparse index that
+		// means making and zeroing megabytes of page cache, 1.3 ms each time.
+		return unix.Madvise(m, unix.MADV_RANDOM)
 	})
 	if err != nil {
 		return nil, err
