@@ -46,6 +46,7 @@ var inertKeys = []ConfigKey{
 	inert("fetch.purgatory.purge.interval.requests", TypeInt, "1000", "waiting requests leave nothing behind to purge"),
 	inert("follower.fetch.last.tiered.offset.enable", TypeBool, "false", "clusters are not built yet"),
 	inert("follower.replication.throttled.rate", TypeLong, "9223372036854775807", "clusters are not built yet"),
+	inert("group.consumer.migration.policy", TypeString, "disabled", "a group goes from one protocol to the other only while it is empty, and then by itself; online migration is not built yet"),
 	inert("group.consumer.max.heartbeat.interval.ms", TypeInt, "15000", "bounds the settings of single groups, which are not built yet"),
 	inert("group.consumer.max.session.timeout.ms", TypeInt, "60000", "bounds the settings of single groups, which are not built yet"),
 	inert("group.consumer.min.heartbeat.interval.ms", TypeInt, "5000", "bounds the settings of single groups, which are not built yet"),

@@ -50,7 +50,6 @@ var groupKeys = []ConfigKey{
 	span("group.consumer.assignment.interval.ms", TypeInt, "1000", 0, 15_000, time.Millisecond, "next-generation protocol: least time between two assignments of a group", func(c *Config) *time.Duration { return &c.Groups.Consumer.Interval }),
 	lists("group.consumer.assignors", "uniform,range", "next-generation protocol: assignors that members may choose; the first is for those who choose none", func(c *Config) *[]string { return &c.Groups.Consumer.Assignors }, assign.NameUniform, assign.NameRange),
 	number("group.consumer.max.size", TypeInt, "2147483647", 1, maxInt32, "count", "next-generation protocol: members of one group", func(c *Config) *int { return &c.Groups.Consumer.MaxSize }),
-	choice("group.consumer.migration.policy", "disabled", "a group must be empty to go from one protocol to the other, which it then does by itself; only disabled is supported", nil, "disabled"),
 	number("offset.metadata.max.bytes", TypeInt, "4096", 0, maxInt32, "bytes", "longest text that may go with a commit", func(c *Config) *int { return &c.Groups.MaxMetadata }),
 	span("offsets.retention.minutes", TypeInt, "10080", 1, maxInt32, time.Minute, "commits are dropped this long after their group became empty, or after the commit where there are no members", func(c *Config) *time.Duration { return &c.Groups.Retention }),
 	span("offsets.retention.check.interval.ms", TypeLong, "600000", 1, maxInt64, time.Millisecond, "how often commits are looked at for that", func(c *Config) *time.Duration { return &c.Groups.RetentionCheck }),
