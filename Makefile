@@ -29,12 +29,12 @@ check: ## format, vet, tidy rules, short tests: under a minute
 test: build ## everything CI asks of a change except race and compat
 	@mkdir -p .cache
 	$(GO) vet ./...
-	$(GO) run ./tools/runtests $(TALLY) ./...
+	$(GO) run ./tools/runtests $(TALLY) -- ./...
 	$(GO) run ./tools/compat -short $(TALLY)
 
 race: ## the concurrent packages under the race detector
 	@mkdir -p .cache
-	$(GO) run ./tools/runtests $(TALLY) -race -short $(CONCURRENT)
+	$(GO) run ./tools/runtests $(TALLY) -- -race -short $(CONCURRENT)
 
 FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME each
