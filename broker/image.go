@@ -14,15 +14,12 @@ type images struct {
 	b    *Broker
 	last *coord.Image // what was applied last; nil at first
 
-	before *coord.Image // while one is applied: the one applied before it
-
 	unsynced, retained []*engine.Log // to be synced, to have retention applied, see settle
 }
 
 // apply is the subscriber. Calls come one at a time.
 func (s *images) apply(img *coord.Image) {
 	before := s.last
-	s.before = before
 	changed, removed := s.difference(img)
 	if layers := layersOf(img, s.b.node); !layers.equal(s.b.live.Load().asked) {
 		// Defaults of all topics may be others now.
@@ -54,7 +51,7 @@ func (s *images) apply(img *coord.Image) {
 	for _, t := range changed {
 		settings := s.b.settingsOf(t.Name, t.Config)
 		states = append(states, stateOf(t, settings.Policy))
-		if spec := s.missing(t, settings.Log); len(spec.Partitions) > 0 {
+		if spec := s.missing(before, t, settings.Log); len(spec.Partitions) > 0 {
 			specs = append(specs, spec)
 		}
 		for i := range t.Partitions {
@@ -186,9 +183,9 @@ func (s *images) logsOf(t *coord.Topic) []int32 {
 
 // missing is what must be made so that all of the topic's partitions that this
 // broker has replicas of have a log.
-func (s *images) missing(t *coord.Topic, config engine.Config) engine.LogSpec {
+func (s *images) missing(before *coord.Image, t *coord.Topic, config engine.Config) engine.LogSpec {
 	// What was not in the image before is being made now; at the start anything may lie in a directory that is offline.
-	known := s.before == nil || s.before.Topic(t.Name) != nil && s.before.Topic(t.Name).ID == t.ID
+	known := before == nil || before.Topic(t.Name) != nil && before.Topic(t.Name).ID == t.ID
 	spec := engine.LogSpec{Topic: t.Name, TopicID: t.ID, Config: config, New: !known}
 	damaged := map[int32]bool{}
 	for _, d := range s.b.store.Damaged() {

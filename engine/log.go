@@ -72,7 +72,7 @@ type Log struct {
 	queue queue
 
 	mu struct {
-		sync.Mutex // the holder appends, rolls, truncates; see docs on locks
+		sync.Mutex // the holder appends, rolls, truncates; see the package comment
 		producers  *producers.Table
 		run        run            // what the next write will hold
 		last       journal.Ticket // of the newest write

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"millrace/tools/internal/output"
 )
 
 // metrics counts what the client did, by franz-go's hooks.
@@ -41,35 +41,20 @@ func (m *metrics) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) 
 
 // values names the counters as Kafka's consumer metrics do, where they mean the same.
 func (m *metrics) values() map[string]float64 {
-	per := func(sum, n int64) float64 {
-		if n == 0 {
-			return 0
-		}
-		return float64(sum) / float64(n)
-	}
 	fetches := m.fetches.Load()
 	return map[string]float64{
 		"fetch-total":             float64(fetches),
-		"fetch-latency-avg-ms":    per(m.fetchNs.Load(), fetches) / 1e6,
-		"fetch-size-avg":          per(m.compressed.Load(), fetches),
-		"records-per-request-avg": per(m.records.Load(), fetches),
+		"fetch-latency-avg-ms":    output.Per(m.fetchNs.Load(), fetches) / 1e6,
+		"fetch-size-avg":          output.Per(m.compressed.Load(), fetches),
+		"records-per-request-avg": output.Per(m.records.Load(), fetches),
 		"records-consumed-total":  float64(m.records.Load()),
 		"batch-total":             float64(m.batches.Load()),
-		"compression-rate-avg":    per(m.compressed.Load(), m.uncompressed.Load()),
+		"compression-rate-avg":    output.Per(m.compressed.Load(), m.uncompressed.Load()),
 		"incoming-byte-total":     float64(m.read.Load()),
 		"request-failure-total":   float64(m.failures.Load()),
 	}
 }
 
 func (m *metrics) print(w io.Writer) {
-	values := m.values()
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	fmt.Fprintf(w, "\n%-60s Value\n", "Metric Name")
-	for _, name := range names {
-		fmt.Fprintf(w, "%-60s: %.3f\n", "consumer-fetch-manager-metrics:"+name, values[name])
-	}
+	output.Metrics(w, "consumer-fetch-manager-metrics", 60, m.values())
 }

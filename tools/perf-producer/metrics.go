@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"millrace/tools/internal/output"
 )
 
 // metrics counts what the clients did, by franz-go's hooks. One serves all producers.
@@ -43,36 +43,19 @@ func (m *metrics) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) 
 
 // values names the counters as Kafka's producer metrics do, where they mean the same.
 func (m *metrics) values() map[string]float64 {
-	per := func(sum, n int64) float64 {
-		if n == 0 {
-			return 0
-		}
-		return float64(sum) / float64(n)
-	}
 	batches, requests := m.batches.Load(), m.requests.Load()
 	return map[string]float64{
 		"record-send-total":      float64(m.records.Load()),
 		"batch-total":            float64(batches),
-		"batch-size-avg":         per(m.compressed.Load(), batches),
-		"records-per-batch-avg":  per(m.records.Load(), batches),
-		"compression-rate-avg":   per(m.compressed.Load(), m.uncompressed.Load()),
+		"batch-size-avg":         output.Per(m.compressed.Load(), batches),
+		"records-per-batch-avg":  output.Per(m.records.Load(), batches),
+		"compression-rate-avg":   output.Per(m.compressed.Load(), m.uncompressed.Load()),
 		"produce-request-total":  float64(requests),
-		"request-latency-avg-ms": per(m.requestNs.Load(), requests) / 1e6,
+		"request-latency-avg-ms": output.Per(m.requestNs.Load(), requests) / 1e6,
 		"outgoing-byte-total":    float64(m.written.Load()),
 		"incoming-byte-total":    float64(m.read.Load()),
 		"request-failure-total":  float64(m.failures.Load()),
 	}
 }
 
-func (m *metrics) print(w io.Writer) {
-	values := m.values()
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	fmt.Fprintf(w, "\n%-40s Value\n", "Metric Name")
-	for _, name := range names {
-		fmt.Fprintf(w, "%-40s: %.3f\n", "producer-metrics:"+name, values[name])
-	}
-}
+func (m *metrics) print(w io.Writer) { output.Metrics(w, "producer-metrics", 40, m.values()) }
