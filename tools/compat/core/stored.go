@@ -1,4 +1,4 @@
-package main
+package core
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"millrace/engine/batch"
+	"millrace/tools/compat/harness"
 	"millrace/wire"
 )
 
@@ -21,25 +22,23 @@ import (
 const afterEpoch = 16
 
 // storedBytesChecks: what lies in the segment is the producer's own bytes, whatever the codec.
-func storedBytesChecks() []check {
-	var out []check
+func storedBytesChecks() []harness.Check {
+	var out []harness.Check
 	for _, p := range clients() {
 		if p.put == nil {
 			continue
 		}
 		for _, codec := range codecs {
-			out = append(out, check{name: "stored bytes are the producer's: " + p.name + ", " + codec, short: codec == "lz4" && p.name == "kcat", limit: 5 * time.Minute,
-				run: func(e *env) error { return storedBytes(e, p, codec) }})
+			out = append(out, harness.Check{Client: p.title(), Name: "stored bytes are the producer's" + p.which() + ", " + codec, Short: codec == "lz4" && p.name == "kcat", Limit: 5 * time.Minute,
+				Run: func(e *harness.Env) error { return storedBytes(e, p, codec) }})
 		}
 	}
 	return out
 }
 
 // storedBytes puts a proxy between producer and broker that keeps what each Produce request carried.
-func storedBytes(e *env, p client, codec string) error {
-	small := *e
-	small.mb = 2
-	file, err := corpus(&small)
+func storedBytes(e *harness.Env, p client, codec string) error {
+	file, err := harness.Corpus(e.Cache, 2)
 	if err != nil {
 		return err
 	}
@@ -48,23 +47,23 @@ func storedBytes(e *env, p client, codec string) error {
 		return err
 	}
 	defer l.Close()
-	m, err := startMillrace(e, "advertised.listeners=PLAINTEXT://"+l.Addr().String())
+	m, err := harness.StartMillrace(e, "advertised.listeners=PLAINTEXT://"+l.Addr().String())
 	if err != nil {
 		return err
 	}
-	defer m.kill()
-	tap := &tap{to: m.addr}
+	defer m.Kill()
+	tap := &tap{to: m.Addr}
 	go tap.serve(l) // ends when the listener closes
-	if err := createTopic(m.addr, "file", 1); err != nil {
+	if err := harness.CreateTopic(m.Addr, "file", 1); err != nil {
 		return err
 	}
 	if err := p.put(e, l.Addr().String(), "file", file, codec); err != nil {
 		return err
 	}
-	if err := m.stop(); err != nil {
+	if err := m.Stop(); err != nil {
 		return err
 	}
-	return tap.compare(filepath.Join(e.dir, "data", "file-0"), codec)
+	return tap.compare(filepath.Join(e.Dir, "data", "file-0"), codec)
 }
 
 // tap is a proxy that copies bytes both ways and keeps the batches of Produce requests.

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"fmt"
@@ -12,20 +12,20 @@ import (
 // pythonPackages are what the Python checks import.
 var pythonPackages = []string{"kafka-python", "python-snappy", "lz4", "zstandard"}
 
-// needKcat finds kcat or installs it with the distribution's package manager.
-var needKcat = sync.OnceValues(func() (string, error) {
+// NeedKcat finds kcat or installs it with the distribution's package manager.
+var NeedKcat = sync.OnceValues(func() (string, error) {
 	if p, err := exec.LookPath("kcat"); err == nil {
 		return p, nil
 	}
 	if os.Geteuid() != 0 {
-		return "", skip{"kcat is not installed, and installing it takes root"}
+		return "", Skip{"kcat is not installed, and installing it takes root"}
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return "", skip{"kcat is not installed, and there is no apt-get to install it with"}
+		return "", Skip{"kcat is not installed, and there is no apt-get to install it with"}
 	}
 	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "kcat"}} {
 		if out, err := exec.Command("apt-get", args...).CombinedOutput(); err != nil {
-			return "", skip{fmt.Sprintf("apt-get %s: %v: %s", strings.Join(args, " "), err, lastLine(out))}
+			return "", Skip{fmt.Sprintf("apt-get %s: %v: %s", strings.Join(args, " "), err, LastLine(out))}
 		}
 	}
 	return exec.LookPath("kcat")
@@ -37,8 +37,8 @@ var python struct {
 	err  error
 }
 
-// needPython makes a virtual environment with the packages, once; it stays in the cache.
-func needPython(cache string) (string, error) {
+// NeedPython makes a virtual environment with the packages, once; it stays in the cache.
+func NeedPython(cache string) (string, error) {
 	python.once.Do(func() { python.path, python.err = makePython(cache) })
 	return python.path, python.err
 }
@@ -51,19 +51,19 @@ func makePython(cache string) (string, error) {
 	}
 	p, err := exec.LookPath("python3")
 	if err != nil {
-		return "", skip{"python3 is not installed"}
+		return "", Skip{"python3 is not installed"}
 	}
 	if out, err := exec.Command(p, "-m", "venv", "--clear", venv).CombinedOutput(); err != nil {
-		return "", skip{fmt.Sprintf("python3 -m venv: %v: %s", err, lastLine(out))}
+		return "", Skip{fmt.Sprintf("python3 -m venv: %v: %s", err, LastLine(out))}
 	}
 	args := append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, pythonPackages...)
 	if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
-		return "", skip{fmt.Sprintf("pip install %s: %v: %s", strings.Join(pythonPackages, " "), err, lastLine(out))}
+		return "", Skip{fmt.Sprintf("pip install %s: %v: %s", strings.Join(pythonPackages, " "), err, LastLine(out))}
 	}
 	return bin, nil
 }
 
-func lastLine(out []byte) string {
+func LastLine(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	return lines[len(lines)-1]
 }

@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"bufio"
@@ -12,13 +12,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
-// corpus writes a file of at least mb million bytes of lines from the machine's own sources, documentation and package
+// corpusMaking: checks run side by side.
+var corpusMaking sync.Mutex
+
+// Corpus writes a file of at least mb million bytes of lines from the machine's own sources, documentation and package
 // lists, and returns its path. Empty lines are left out (kcat does not send them) and so are lines over 64 KiB.
-func corpus(e *env) (string, error) {
-	path := filepath.Join(e.cache, fmt.Sprintf("corpus-%d.txt", e.mb))
-	if st, err := os.Stat(path); err == nil && st.Size() >= int64(e.mb)*1_000_000 {
+func Corpus(cache string, mb int) (string, error) {
+	corpusMaking.Lock()
+	defer corpusMaking.Unlock()
+	path := filepath.Join(cache, fmt.Sprintf("corpus-%d.txt", mb))
+	if st, err := os.Stat(path); err == nil && st.Size() >= int64(mb)*1_000_000 {
 		return path, nil
 	}
 	f, err := os.Create(path + ".tmp")
@@ -27,7 +33,7 @@ func corpus(e *env) (string, error) {
 	}
 	defer f.Close()
 	w := &counting{w: bufio.NewWriterSize(f, 1<<20)}
-	want := int64(e.mb) * 1_000_000
+	want := int64(mb) * 1_000_000
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", err
@@ -99,8 +105,8 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sameFile says where two files first differ.
-func sameFile(want, got string) error {
+// SameFile says where two files first differ.
+func SameFile(want, got string) error {
 	a, err := digest(want)
 	if err != nil {
 		return err

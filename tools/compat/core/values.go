@@ -1,10 +1,11 @@
-package main
+package core
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"millrace/tools/compat/harness"
 	"strings"
 	"time"
 
@@ -12,23 +13,23 @@ import (
 )
 
 // valueChecks: keys, headers, nulls, empty values, timestamps and sizes up to the limit come back as they went in.
-func valueChecks() []check {
-	return []check{{name: "keys, headers, nulls, sizes, timestamps: franz-go", short: true, limit: 2 * time.Minute, run: values}}
+func valueChecks() []harness.Check {
+	return []harness.Check{{Client: "franz-go", Name: "keys, headers, nulls, sizes, timestamps with each codec", Short: true, Limit: 2 * time.Minute, Run: values}}
 }
 
-func values(e *env) error {
-	m, err := startMillrace(e)
+func values(e *harness.Env) error {
+	m, err := harness.StartMillrace(e)
 	if err != nil {
 		return err
 	}
-	defer m.kill()
+	defer m.Kill()
 	const limit = 1_048_588 // max.message.bytes by default: the whole batch with its header
 	for _, c := range []struct {
 		name  string
 		codec kgo.CompressionCodec
 	}{{"none", kgo.NoCompression()}, {"gzip", kgo.GzipCompression()}, {"snappy", kgo.SnappyCompression()}, {"lz4", kgo.Lz4Compression()}, {"zstd", kgo.ZstdCompression()}} {
 		topic := "values-" + c.name
-		if err := createTopic(m.addr, topic, 1); err != nil {
+		if err := harness.CreateTopic(m.Addr, topic, 1); err != nil {
 			return err
 		}
 		at := time.UnixMilli(1_700_000_000_123)
@@ -41,11 +42,11 @@ func values(e *env) error {
 			{Value: bytes.Repeat([]byte{0, 255, 10, 13}, 200_000)},
 			{Value: make([]byte, limit-100)},
 		}
-		if err := produceAll(m.addr, topic, c.codec, sent); err != nil {
+		if err := produceAll(m.Addr, topic, c.codec, sent); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		i := 0
-		if err := readAll(m.addr, topic, 0, func(r *kgo.Record) error {
+		if err := harness.ReadAll(m.Addr, topic, 0, func(r *kgo.Record) error {
 			if i >= len(sent) {
 				return errors.New("more records than were sent")
 			}
@@ -58,7 +59,7 @@ func values(e *env) error {
 			return fmt.Errorf("%s: %d records came back, want %d", c.name, i, len(sent))
 		}
 	}
-	return m.stop()
+	return m.Stop()
 }
 
 // produceAll sends each record as a batch of its own, in order.

@@ -1,12 +1,11 @@
-package main
+package core
 
 import (
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
-	"strings"
+	"millrace/tools/compat/harness"
 	"sync"
 	"time"
 
@@ -16,11 +15,11 @@ import (
 const killProducers = 3
 
 // killChecks: kill -9 at random moments under three idempotent producers loses and doubles no acked record.
-func killChecks() []check {
-	run := func(name string, short bool, rounds int) check {
-		return check{name: name, short: short, limit: 15 * time.Minute, run: func(e *env) error { return killRounds(e, rounds) }}
+func killChecks() []harness.Check {
+	run := func(name string, short bool, rounds int) harness.Check {
+		return harness.Check{Client: "franz-go", Name: name, Short: short, Limit: 15 * time.Minute, Run: func(e *harness.Env) error { return killRounds(e, rounds) }}
 	}
-	return []check{run("kill -9, 4 rounds", true, 4), run("kill -9, 50 rounds", false, 50)}
+	return []harness.Check{run("idempotent producers under kill -9, 4 rounds", true, 4), run("idempotent producers under kill -9, 50 rounds", false, 50)}
 }
 
 // counter is one idempotent producer that writes 0, 1, 2 … to a partition of its own and knows which were acked.
@@ -31,19 +30,14 @@ type counter struct {
 	err       error
 }
 
-func killRounds(e *env, rounds int) error {
-	m, err := startMillrace(e)
+func killRounds(e *harness.Env, rounds int) error {
+	m, err := harness.StartMillrace(e)
 	if err != nil {
 		return err
 	}
-	defer func() { m.kill() }()
-	// The next start must come back on the same port.
-	for i, a := range m.args {
-		if strings.HasPrefix(a, "listeners=") {
-			m.args[i] = "listeners=PLAINTEXT://" + m.addr
-		}
-	}
-	if err := createTopic(m.addr, "counted", killProducers); err != nil {
+	defer func() { m.Kill() }()
+	m.KeepAddress()
+	if err := harness.CreateTopic(m.Addr, "counted", killProducers); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,12 +47,12 @@ func killRounds(e *env, rounds int) error {
 	for i := range counters {
 		c := &counter{partition: int32(i), acked: map[uint64]bool{}}
 		counters[i] = c
-		wg.Go(func() { c.run(ctx, m.addr) }) // ends when ctx does and everything under way is answered
+		wg.Go(func() { c.run(ctx, m.Addr) }) // ends when ctx does and everything under way is answered
 	}
 	for range rounds {
 		time.Sleep(50*time.Millisecond + rand.N(500*time.Millisecond))
-		m.kill()
-		if err := m.start(filepath.Join(e.bin, "millrace")); err != nil {
+		m.Kill()
+		if err := m.Start(); err != nil {
 			cancel()
 			return fmt.Errorf("restart after kill -9: %w", err)
 		}
@@ -68,7 +62,7 @@ func killRounds(e *env, rounds int) error {
 	wg.Wait()
 	total := 0
 	for _, c := range counters {
-		if err := c.verify(m.addr); err != nil {
+		if err := c.verify(m.Addr); err != nil {
 			return err
 		}
 		total += len(c.acked)
@@ -76,8 +70,8 @@ func killRounds(e *env, rounds int) error {
 	if total < 100*rounds {
 		return fmt.Errorf("only %d records were acked in %d rounds", total, rounds)
 	}
-	fmt.Printf("     kill -9: %d rounds, %d acked records, each there once and in order\n", rounds, total)
-	return m.stop()
+	e.Note("%d acked records, each there once and in order", total)
+	return m.Stop()
 }
 
 // run produces until ctx ends, then waits for what is under way.
@@ -121,7 +115,7 @@ func (c *counter) verify(addr string) error {
 		return fmt.Errorf("producer %d: %w", c.partition, c.err)
 	}
 	last, seen := int64(-1), 0
-	err := readAll(addr, "counted", c.partition, func(r *kgo.Record) error {
+	err := harness.ReadAll(addr, "counted", c.partition, func(r *kgo.Record) error {
 		n := int64(binary.BigEndian.Uint64(r.Value))
 		if n <= last {
 			return fmt.Errorf("partition %d: record %d at offset %d comes after record %d", c.partition, n, r.Offset, last)
