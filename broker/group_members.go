@@ -7,6 +7,7 @@ import (
 
 	"millrace/coord/group"
 	"millrace/coord/group/coordinator"
+	"millrace/wire"
 )
 
 // handleJoinGroup serves JoinGroup, which is answered when the group's
@@ -18,7 +19,13 @@ func (b *Broker) handleJoinGroup(rc *requestContext, request kmsg.Request) kmsg.
 // handleSyncGroup serves SyncGroup, which is answered when the leader has
 // assigned.
 func (b *Broker) handleSyncGroup(rc *requestContext, request kmsg.Request) kmsg.Response {
-	return rc.await(b.groups.Sync(rc.groupClient(), request.(*kmsg.SyncGroupRequest)))
+	req := request.(*kmsg.SyncGroupRequest)
+	if req.Version >= 5 && (req.ProtocolType == nil || req.Protocol == nil) { // KIP-559: from then on clients say both
+		resp := req.ResponseKind().(*kmsg.SyncGroupResponse)
+		resp.ErrorCode = wire.ErrInconsistentGroupProtocol
+		return resp
+	}
+	return rc.await(b.groups.Sync(rc.groupClient(), req))
 }
 
 func (b *Broker) handleHeartbeat(_ *requestContext, request kmsg.Request) kmsg.Response {

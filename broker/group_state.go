@@ -37,7 +37,7 @@ func (b *Broker) startGroups() {
 		Code:           func(err error) int16 { f := failureOf(err); return f.code },
 		NewID:          newUUID,
 		Now:            b.now,
-		Logger:         b.log,
+		Logger:         b.levels.logger(logGroup),
 	})
 	follow := &groupImages{b: b}
 	b.coord.Subscribe(follow.apply)

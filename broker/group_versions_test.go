@@ -60,6 +60,10 @@ func liveInVersion(t *testing.T, b *testBroker, c *client, version int16) {
 	sync := kmsg.NewPtrSyncGroupRequest()
 	sync.Group, sync.MemberID, sync.Generation = id, member, generation
 	sync.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: member, MemberAssignment: []byte("all")}}
+	if version >= 5 { // KIP-559
+		check("SyncGroup without protocol", ask(sync).(*kmsg.SyncGroupResponse).ErrorCode, wire.ErrInconsistentGroupProtocol)
+	}
+	sync.ProtocolType, sync.Protocol = kmsg.StringPtr("consumer"), kmsg.StringPtr("range")
 	synced := ask(sync).(*kmsg.SyncGroupResponse)
 	check("SyncGroup", synced.ErrorCode, 0)
 	if string(synced.MemberAssignment) != "all" {

@@ -60,6 +60,8 @@ type Image struct {
 	brokers    []Broker                    // by id
 	defaults   map[string]string           // settings of all brokers
 	own        map[int32]map[string]string // settings of one broker, by id
+	groups     NamedConfigs
+	metrics    NamedConfigs
 	quotas     map[QuotaEntity]map[string]float64
 	byName     map[string]*Topic // shared with older images where unchanged
 	byID       map[ID]*Topic
@@ -114,6 +116,23 @@ func (img *Image) WithBrokerConfigs(defaults map[string]string, own map[int32]ma
 	next.defaults, next.own = defaults, own
 	return &next
 }
+
+// NamedConfigs are settings by the name of what has them. Never changed in place.
+type NamedConfigs map[string]map[string]string
+
+// WithNamedConfigs returns a new image with other settings of groups and of
+// subscriptions to clients' metrics. It takes over the maps.
+func (img *Image) WithNamedConfigs(groups, clientMetrics NamedConfigs) *Image {
+	next := *img
+	next.groups, next.metrics = groups, clientMetrics
+	return &next
+}
+
+// GroupConfigs are the settings of groups that have any. Read-only.
+func (img *Image) GroupConfigs() NamedConfigs { return img.groups }
+
+// ClientMetrics are the subscriptions to clients' metrics (KIP-714). Read-only.
+func (img *Image) ClientMetrics() NamedConfigs { return img.metrics }
 
 // index fills what follows from byName.
 func (img *Image) index() {

@@ -90,7 +90,7 @@ func (p *Planner) Plan(t NewTopic) TopicResult {
 		return refuse(wire.ErrInvalidRequest, "topic %q is in the request more than once", t.Name)
 	}
 	if p.img.Topic(t.Name) != nil {
-		return refuse(wire.ErrTopicAlreadyExists, "topic %q exists already", t.Name)
+		return refuse(wire.ErrTopicAlreadyExists, "topic %q already exists", t.Name)
 	}
 	if other := p.keys[collisionKey(t.Name)]; other != "" {
 		return refuse(wire.ErrInvalidTopic, "topic name %q collides with %q: they differ only in '.' and '_'", t.Name, other)

@@ -26,8 +26,8 @@ type Service interface {
 	// the rules of CreateTopics.
 	CreatePartitions(ctx context.Context, topics []MorePartitions, validateOnly bool) []TopicResult
 
-	// AlterConfigs changes the settings of topics and brokers, each resource for
-	// itself. What is answered without an error is durable, and every subscriber
+	// AlterConfigs changes the settings of topics, brokers and the like, each
+	// resource for itself. What is answered without an error is durable, and every subscriber
 	// has acted on it.
 	AlterConfigs(ctx context.Context, changes []ConfigChange, validateOnly bool) []ConfigResult
 
@@ -78,10 +78,14 @@ type MorePartitions struct {
 	Prepare func(next *Topic) error
 }
 
-// ConfigResource names what has settings: a topic, or a broker.
+// ConfigResource names what has settings: the one that is not empty of a topic, a
+// group (whether it is there or not) and a subscription to clients' metrics; a
+// broker if all are.
 type ConfigResource struct {
-	Topic  string
-	Broker int32 // if Topic is ""; AllBrokers means the settings of all
+	Topic         string
+	Group         string
+	ClientMetrics string
+	Broker        int32 // AllBrokers means the settings of all
 }
 
 // AllBrokers is the Broker of the resource that holds for every broker.

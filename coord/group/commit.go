@@ -107,7 +107,7 @@ func (m *Groups) mayCommit(now time.Time, from Client, req *kmsg.OffsetCommitReq
 		return g, code
 	}
 	switch {
-	case req.Generation != g.generation:
+	case !g.isCurrent(g.members[req.MemberID], req.Generation):
 		return g, wire.ErrIllegalGeneration
 	case g.state == Completing:
 		// The member was told of a new generation and may not own the partition

@@ -17,6 +17,20 @@ type ConsumerSettings struct {
 	Interval  func() time.Duration // at least between two runs of an assignor for a group
 	MaxSize   int                  // members of one group
 	Assignors []string             // that members may choose; the first is for those who do not
+
+	// Of tells what holds for one group, if that is something else; nil: nothing is.
+	Of func(group string) ConsumerTimes
+}
+
+// ConsumerTimes are the times of one group.
+type ConsumerTimes struct{ Session, Heartbeat, Interval time.Duration }
+
+// times are those that hold for a group now.
+func (s *ConsumerSettings) times(group string) ConsumerTimes {
+	if s.Of != nil {
+		return s.Of(group)
+	}
+	return ConsumerTimes{s.Session, s.Heartbeat, s.Interval()}
 }
 
 // modern is a group of the next-generation protocol (KIP-848): the broker
@@ -79,6 +93,7 @@ type life struct {
 	session   timer
 	rebalance timer   // on while it is told to give up
 	revoking  holding // what
+	behind    timer   // of the classic protocol: on while it owes a JoinGroup or a SyncGroup
 }
 
 // pattern is what a pattern of topic names has come to.
@@ -102,10 +117,27 @@ func (m *Groups) newModern(g *group) *modern {
 	return n
 }
 
-// endModern lets a group without members have no protocol.
+// endModern lets a group have no protocol, or the classic one. Its alarms go.
 func (m *Groups) endModern(g *group) {
 	m.timers.stop(&g.modern.assign)
+	for _, l := range g.modern.lives {
+		m.endLife(l)
+	}
 	g.modern = nil
+}
+
+func (m *Groups) endLife(l *life) {
+	m.timers.stop(&l.session)
+	m.timers.stop(&l.rebalance)
+	m.timers.stop(&l.behind)
+}
+
+// session is how long the member may be silent.
+func (x *consumer) session(s *Settings, group string) time.Duration {
+	if x.said.Classic != nil {
+		return millis(x.said.Classic.SessionMs)
+	}
+	return s.Consumer.times(group).Session
 }
 
 // vacant says that nobody is in the group, and nobody on the way in or out.

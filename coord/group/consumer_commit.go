@@ -21,7 +21,9 @@ func (n *modern) mayCommit(from Client, req *kmsg.OffsetCommitRequest) (*consume
 	switch {
 	case x == nil:
 		return nil, wire.ErrUnknownMemberID
-	case from.Version < commitByEpoch:
+	case x.said.Classic != nil && req.Generation != x.epoch:
+		return nil, wire.ErrIllegalGeneration
+	case x.said.Classic == nil && from.Version < commitByEpoch:
 		return nil, wire.ErrUnsupportedVersion
 	case req.Generation < 0 || req.Generation > x.epoch:
 		return nil, wire.ErrStaleMemberEpoch
@@ -55,6 +57,8 @@ func (n *modern) mayFetch(member *string, epoch int32) int16 {
 	switch {
 	case x == nil:
 		return wire.ErrUnknownMemberID
+	case epoch != x.epoch && x.said.Classic != nil:
+		return wire.ErrIllegalGeneration
 	case epoch != x.epoch:
 		return wire.ErrStaleMemberEpoch
 	}

@@ -9,8 +9,11 @@ import (
 	"millrace/wire"
 )
 
-// memberModern is the type of all members here, in ConsumerGroupDescribe.
-const memberModern = 1
+// The types of members, in ConsumerGroupDescribe.
+const (
+	memberClassic int8 = 0
+	memberModern  int8 = 1
+)
 
 // DescribeConsumer serves one group of ConsumerGroupDescribe.
 func (m *Groups) DescribeConsumer(id string, topics Topics) kmsg.ConsumerGroupDescribeResponseGroup {
@@ -31,6 +34,9 @@ func (m *Groups) DescribeConsumer(id string, topics Topics) kmsg.ConsumerGroupDe
 		d.Assignment.TopicPartitions = named(x.assigned.places(), topics)
 		d.TargetAssignment.TopicPartitions = named(n.target[x.id], topics)
 		d.MemberType = memberModern
+		if x.said.Classic != nil {
+			d.MemberType = memberClassic
+		}
 		r.Members = append(r.Members, d)
 	}
 	return r

@@ -140,45 +140,49 @@ func (m *Groups) consumerBeat(now time.Time, call Call, b *beat) {
 	if g == nil {
 		g = m.find(b.group)
 	}
-	if g.modern == nil {
-		if !joins || !g.canBecomeModern() {
-			why := fmt.Sprintf("Group %s is not a consumer group.", b.group)
-			if joins {
-				why += " It has members of the classic protocol, which must leave first (group.consumer.migration.policy is disabled)."
-			}
-			m.answer(call, RefuseConsumer(wire.ErrGroupIDNotFound, why))
-			return
+	begin := (*step).endClassic
+	switch {
+	case g.modern != nil:
+	case !joins:
+		m.answer(call, RefuseConsumer(wire.ErrGroupIDNotFound, fmt.Sprintf("Group %s is not a consumer group.", b.group)))
+		return
+	case g.canBecomeModern():
+		for id, p := range g.pending {
+			m.dropPending(g, id, p)
 		}
 		g.modern = m.newModern(g)
+	default:
+		write, code, why := m.upgrade(g, b)
+		if code != wire.ErrNone {
+			m.answer(call, RefuseConsumer(code, why))
+			return
+		}
+		begin = write
 	}
 	m.enqueue(now, g, &consumerOp{
 		call:   call,
-		run:    func(now time.Time, s *step) kmsg.Response { return m.runBeat(now, s, b) },
+		run:    func(now time.Time, s *step) kmsg.Response { return m.runBeat(now, s, b, begin) },
 		refuse: func(code int16) kmsg.Response { return RefuseConsumer(code, "") },
 		again:  func(now time.Time) { m.consumerBeat(now, call, b) },
 	})
 }
 
-// runBeat is the beat itself.
-func (m *Groups) runBeat(now time.Time, s *step, b *beat) kmsg.Response {
+// runBeat is the beat itself. begin writes what must be before it if the group
+// has just taken up this protocol.
+func (m *Groups) runBeat(now time.Time, s *step, b *beat, begin func(*step)) kmsg.Response {
 	n := s.g.modern
 	if b.epoch < epochJoins {
 		return m.consumerLeaves(now, s, b)
 	}
-	s.endClassic()
 	x, code, why := m.claim(n, b)
 	if code != wire.ErrNone {
 		return RefuseConsumer(code, why)
 	}
+	begin(s)
 	old := x
 	if replaced := n.replacedBy(b); replaced != nil {
 		// A static member that is back under another id takes over what it had.
-		target := n.target[replaced.id]
-		s.dropMember(replaced)
-		x = &consumer{id: b.member, said: replaced.said, assigned: replaced.assigned, revoking: replaced.revoking, state: replaced.state}
-		s.setMember(x)
-		s.setTarget(x.id, target)
-		old = replaced
+		x, old = s.replace(replaced, b.member, epochJoins), replaced
 	} else if x == nil {
 		x = &consumer{id: b.member, assigned: holding{}, revoking: holding{}}
 	}
@@ -209,7 +213,7 @@ func (m *Groups) claim(n *modern, b *beat) (*consumer, int16, string) {
 		case holder == nil || holder.id == b.member:
 		case !joins:
 			return nil, wire.ErrFencedInstanceID, fmt.Sprintf("Static member %s with instance id %s was fenced by member %s.", b.member, *b.instance, holder.id)
-		case holder.epoch != epochAway:
+		case holder.epoch != epochAway && holder.said.Classic == nil:
 			return nil, wire.ErrUnreleasedInstanceID, fmt.Sprintf("Static member %s with instance id %s cannot join the group because the instance id is owned by %s member.", b.member, *b.instance, holder.id)
 		default:
 			return nil, wire.ErrNone, "" // takes its place
@@ -241,6 +245,17 @@ func (n *modern) replacedBy(b *beat) *consumer {
 	return nil
 }
 
+// replace puts a member that is new in the place of a static one, with all that
+// it had.
+func (s *step) replace(old *consumer, id string, epoch int32) *consumer {
+	target := s.g.modern.target[old.id]
+	s.dropMember(old)
+	x := &consumer{id: id, said: old.said, epoch: epoch, assigned: old.assigned, revoking: old.revoking, state: old.state}
+	s.setMember(x)
+	s.setTarget(x.id, target)
+	return x
+}
+
 // ownsOnly says whether the member tells that it owns nothing else: then it has
 // missed our last answer, and nothing is lost.
 func (b *beat) ownsOnly(h holding) bool {
@@ -254,7 +269,7 @@ func (b *beat) ownsOnly(h holding) bool {
 
 // update takes over what a beat tells anew.
 func (b *beat) update(c *record.Consumer) {
-	c.ClientID, c.ClientHost = b.from.ID, b.from.Host
+	c.ClientID, c.ClientHost, c.Classic = b.from.ID, b.from.Host, nil
 	if b.instance != nil {
 		c.Instance = b.instance
 	}
@@ -286,7 +301,7 @@ func same(a, b *string) bool { return a == nil && b == nil || a != nil && b != n
 
 func equalSaid(a, b *record.Consumer) bool {
 	return same(a.Instance, b.Instance) && same(a.Rack, b.Rack) && a.ClientID == b.ClientID && a.ClientHost == b.ClientHost &&
-		slices.Equal(a.Topics, b.Topics) && same(a.Pattern, b.Pattern) && a.RebalanceMs == b.RebalanceMs && same(a.Assignor, b.Assignor)
+		slices.Equal(a.Topics, b.Topics) && same(a.Pattern, b.Pattern) && a.RebalanceMs == b.RebalanceMs && same(a.Assignor, b.Assignor) && equalClassic(a.Classic, b.Classic)
 }
 
 // consumerAnswer tells a member its epoch, and its partitions if that is news,
@@ -294,7 +309,7 @@ func equalSaid(a, b *record.Consumer) bool {
 func (m *Groups) consumerAnswer(n *modern, b *beat, old, x *consumer) kmsg.Response {
 	r := kmsg.NewPtrConsumerGroupHeartbeatResponse()
 	id := x.id
-	r.MemberID, r.MemberEpoch, r.HeartbeatIntervalMillis = &id, x.epoch, int32(m.settings.Consumer.Heartbeat.Milliseconds())
+	r.MemberID, r.MemberEpoch, r.HeartbeatIntervalMillis = &id, x.epoch, int32(m.settings.Consumer.times(b.group).Heartbeat.Milliseconds())
 	if !b.whole && old != nil && old.epoch == b.epoch && sameHolding(old.assigned, x.assigned) {
 		return r
 	}

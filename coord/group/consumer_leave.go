@@ -41,6 +41,15 @@ func (m *Groups) consumerLeaves(now time.Time, s *step, b *beat) kmsg.Response {
 // dropConsumer removes a member; the others get what it had.
 func (m *Groups) dropConsumer(now time.Time, s *step, x *consumer) {
 	s.dropMember(x)
+	m.afterLoss(now, s)
+}
+
+// afterLoss follows the loss of members: without one of its protocol the group
+// goes back to the classic one, if it may.
+func (m *Groups) afterLoss(now time.Time, s *step) {
+	if m.downgrade(now, s) {
+		return
+	}
 	m.look(now, s, true)
 	m.target(now, s)
 }
@@ -70,29 +79,14 @@ func (m *Groups) slowOp(g *group, id string) *consumerOp {
 // late says that the time for giving up is over, and has not begun anew.
 func (l *life) late() bool { return l != nil && l.rebalance.index == 0 }
 
-// consumerRemoved serves LeaveGroup about a member, at an administrator's wish:
-// members of this protocol leave by their heartbeat. If it must wait for another
-// step, a crash at once can bring the member back until its session ends.
-func (m *Groups) consumerRemoved(now time.Time, g *group, l *kmsg.LeaveGroupRequestMember) int16 {
-	n, id := g.modern, l.MemberID
-	if l.InstanceID != nil {
-		switch holder := n.instances[*l.InstanceID]; {
-		case holder == nil:
-			return wire.ErrUnknownMemberID
-		case id == "":
-			id = holder.id
-		case id != holder.id:
-			return wire.ErrFencedInstanceID
-		}
-	}
-	if n.members[id] == nil {
-		return wire.ErrUnknownMemberID
-	}
-	m.enqueue(now, g, &consumerOp{run: func(now time.Time, s *step) kmsg.Response {
-		if x := g.modern.members[id]; x != nil {
+// behindOp is for a member of the classic protocol that was told to join, or has
+// joined, and did not go on in time.
+func (m *Groups) behindOp(g *group, id string, l *life) *consumerOp {
+	return &consumerOp{run: func(now time.Time, s *step) kmsg.Response {
+		n := g.modern
+		if x := n.members[id]; x != nil && x.said.Classic != nil && n.lives[id] == l && l.behind.index == 0 && !s.touched[id] {
 			m.dropConsumer(now, s, x)
 		}
 		return nil
-	}})
-	return wire.ErrNone
+	}}
 }

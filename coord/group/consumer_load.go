@@ -33,7 +33,9 @@ func (m *Groups) replayConsumer(key record.Key, value []byte) error {
 	case record.TargetEpoch:
 		n.targetEpoch, n.assignedAt = v.Epoch, v.At
 	case record.Consumer:
-		x.said = v
+		if x.said = v; v.Classic != nil && len(v.Classic.Protocols) == 0 {
+			x.said.Classic = nil // as old records read that say nothing of it
+		}
 		slices.Sort(x.said.Topics)
 		n.put(&x)
 	case record.Current:
@@ -123,16 +125,14 @@ func (m *Groups) consumersLoaded(now time.Time, g *group) {
 		return
 	}
 	for id := range g.modern.members {
-		m.mind(now, g, id, true)
+		m.mind(now, g, g.modern, id, true)
 	}
 	m.mindTarget(now, g)
 }
 
 // canBecomeModern says whether nobody is in a group of the classic protocol, or
-// of none.
-func (g *group) canBecomeModern() bool {
-	return g.state == Empty && len(g.pending) == 0 && len(g.members) == 0
-}
+// of none. Who was given an id may be on the way.
+func (g *group) canBecomeModern() bool { return g.state == Empty && len(g.members) == 0 }
 
 // consumerEnds ends all that the log has of a group without members.
 func (g *group) consumerEnds() (out []record.Record) {
@@ -146,12 +146,14 @@ func (g *group) consumerEnds() (out []record.Record) {
 }
 
 // becomeClassic lets an empty group speak the classic protocol again. Its
-// commits stay.
+// commits stay, and who waits finds it so.
 func (m *Groups) becomeClassic(now time.Time, g *group) {
+	n := g.modern
 	ends := g.consumerEnds()
 	m.endModern(g)
-	g.generation, g.protocolType = 0, ""
+	g.classicState = newClassicState()
 	g.become(Empty, now)
+	defer m.runAgain(now, n)
 	if len(ends) > 0 {
 		m.write(ends, func(time.Time, int16) {
 			// If it is lost, the record of the classic group, which comes later,
@@ -161,9 +163,8 @@ func (m *Groups) becomeClassic(now time.Time, g *group) {
 }
 
 // removedModern follows the end of the write that ends a group: those who have
-// come meanwhile find it new, or as it was.
-func (m *Groups) removedModern(now time.Time, g *group, code int16) {
-	n := g.modern
+// come meanwhile find it new, or as it was. n is what it was then; nil: classic.
+func (m *Groups) removedModern(now time.Time, g *group, n *modern, code int16) {
 	if n == nil {
 		return
 	}
@@ -173,11 +174,5 @@ func (m *Groups) removedModern(now time.Time, g *group, code int16) {
 		return
 	}
 	m.endModern(g)
-	waiting := n.queue
-	n.queue = nil
-	for _, op := range waiting {
-		if op.again != nil {
-			op.again(now)
-		}
-	}
+	m.runAgain(now, n)
 }

@@ -15,10 +15,11 @@ import (
 // consumerOp is something that happens to a modern group. Ops of a group run in
 // order, several in one step, and wait while a step is being written.
 type consumerOp struct {
-	call   Call // 0: nobody waits for an answer
-	run    func(now time.Time, s *step) kmsg.Response
-	refuse func(code int16) kmsg.Response
-	again  func(now time.Time) // the group is another now; nil: nothing is to be done then
+	call    Call // 0: nobody waits for an answer
+	run     func(now time.Time, s *step) kmsg.Response
+	refuse  func(code int16) kmsg.Response
+	again   func(now time.Time) // the group is another now; nil: nothing is to be done then
+	classic bool                // a JoinGroup: a group without members becomes classic for it
 }
 
 // step changes a modern group: in memory at once, with the way back, and in the
@@ -30,6 +31,10 @@ type step struct {
 	size    int
 	undo    []func()
 	touched map[string]bool // members whose alarms must be looked at; true: alive
+
+	after   []func(now time.Time) // once it is durable, and alarms have been looked at
+	failed  []func(now time.Time) // once all is taken back
+	becomes *group                // the classic group that this one is then; nil: it stays
 }
 
 // enqueue lets an op happen as soon as it can.
@@ -41,16 +46,12 @@ func (m *Groups) enqueue(now time.Time, g *group, op *consumerOp) {
 // turn runs the ops that wait, unless a step is being written.
 func (m *Groups) turn(now time.Time, g *group) {
 	n := g.modern
-	for !n.writing && len(n.queue) > 0 {
-		s := &step{g: g, touched: map[string]bool{}}
-		var ops []*consumerOp
-		var answers []kmsg.Response
-		for len(n.queue) > 0 && s.size < maxStep {
-			op := n.queue[0]
-			n.queue[0] = nil
-			n.queue = n.queue[1:]
-			ops, answers = append(ops, op), append(answers, op.run(now, s))
+	for g.modern == n && !n.writing && len(n.queue) > 0 {
+		if n.queue[0].classic && len(n.members) == 0 {
+			m.becomeClassic(now, g)
+			break
 		}
+		s, ops, answers := n.nextStep(now, g)
 		if len(s.records) == 0 {
 			m.stepOver(now, s, ops, answers, wire.ErrNone)
 			continue
@@ -59,7 +60,12 @@ func (m *Groups) turn(now time.Time, g *group) {
 		m.write(s.records, func(now time.Time, code int16) {
 			n.writing = false
 			m.stepOver(now, s, ops, answers, code)
-			m.turn(now, g)
+			if g.modern == n {
+				m.turn(now, g)
+				return
+			}
+			m.runAgain(now, n)
+			m.forgetIfIdle(g)
 		})
 	}
 	if g.modern == n && n.epoch == 0 && n.vacant() {
@@ -68,14 +74,60 @@ func (m *Groups) turn(now time.Time, g *group) {
 	m.forgetIfIdle(g)
 }
 
+// nextStep runs ops as long as they fit into one step. One that turns the group
+// into another is the last.
+func (n *modern) nextStep(now time.Time, g *group) (*step, []*consumerOp, []kmsg.Response) {
+	s := &step{g: g, touched: map[string]bool{}}
+	var ops []*consumerOp
+	var answers []kmsg.Response
+	for len(n.queue) > 0 && s.size < maxStep && s.becomes == nil {
+		op := n.queue[0]
+		if op.classic && len(n.members) == 0 {
+			break
+		}
+		n.queue[0] = nil
+		n.queue = n.queue[1:]
+		ops, answers = append(ops, op), append(answers, op.run(now, s))
+	}
+	return s, ops, answers
+}
+
+// runAgain is for ops that waited for a group which is another now.
+func (m *Groups) runAgain(now time.Time, was *modern) {
+	waiting := was.queue
+	was.queue = nil
+	for _, op := range waiting {
+		if op.again != nil {
+			op.again(now)
+		}
+	}
+}
+
 // stepOver ends a step: it is durable, or nothing of it has happened.
 func (m *Groups) stepOver(now time.Time, s *step, ops []*consumerOp, answers []kmsg.Response, code int16) {
+	n := s.g.modern
+	then := s.after
 	if code != wire.ErrNone {
 		for _, f := range slices.Backward(s.undo) {
 			f()
 		}
 		m.mindTarget(now, s.g)
+		then = s.failed
 	}
+	m.answerOps(ops, answers, code)
+	if code == wire.ErrNone && s.becomes != nil {
+		m.downgraded(now, s.g, s.becomes)
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.touched)) {
+		m.mind(now, s.g, n, id, s.touched[id])
+	}
+	for _, f := range then {
+		f(now)
+	}
+}
+
+func (m *Groups) answerOps(ops []*consumerOp, answers []kmsg.Response, code int16) {
 	for i, op := range ops {
 		switch {
 		case op.call == 0:
@@ -85,20 +137,15 @@ func (m *Groups) stepOver(now time.Time, s *step, ops []*consumerOp, answers []k
 			m.answer(op.call, answers[i])
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.touched)) {
-		m.mind(now, s.g, id, s.touched[id])
-	}
 }
 
 // mind sets a member's alarms as its state calls for. A session that was
 // running goes on, unless the member has shown that it is alive.
-func (m *Groups) mind(now time.Time, g *group, id string, alive bool) {
-	n := g.modern
+func (m *Groups) mind(now time.Time, g *group, n *modern, id string, alive bool) {
 	x, l := n.members[id], n.lives[id]
 	if x == nil {
 		if l != nil {
-			m.timers.stop(&l.session)
-			m.timers.stop(&l.rebalance)
+			m.endLife(l)
 			delete(n.lives, id)
 		}
 		return
@@ -107,10 +154,14 @@ func (m *Groups) mind(now time.Time, g *group, id string, alive bool) {
 		l = &life{}
 		l.session.fire = func(now time.Time) { m.enqueue(now, g, m.silentOp(g, id, l)) }
 		l.rebalance.fire = func(now time.Time) { m.enqueue(now, g, m.slowOp(g, id)) }
+		l.behind.fire = func(now time.Time) { m.enqueue(now, g, m.behindOp(g, id, l)) }
 		n.lives[id] = l
 	}
 	if alive || l.session.index == 0 {
-		m.timers.set(&l.session, now.Add(m.settings.Consumer.Session))
+		m.timers.set(&l.session, now.Add(x.session(&m.settings, g.id)))
+	}
+	if x.said.Classic == nil {
+		m.timers.stop(&l.behind)
 	}
 	switch {
 	case x.state != unrevoked:
@@ -128,7 +179,7 @@ func (m *Groups) mind(now time.Time, g *group, id string, alive bool) {
 func (m *Groups) mindTarget(now time.Time, g *group) {
 	n := g.modern
 	if n.epoch > n.targetEpoch && len(n.members) > 0 && n.assign.index == 0 {
-		m.timers.set(&n.assign, now.Add(max(m.settings.Consumer.Interval(), time.Second)))
+		m.timers.set(&n.assign, now.Add(max(m.settings.Consumer.times(g.id).Interval, time.Second)))
 	}
 }
 
@@ -168,10 +219,14 @@ func (s *step) setMember(x *consumer) {
 		s.add(record.OfConsumer(s.g.id, x.id, &x.said))
 	}
 	if old == nil || old.epoch != x.epoch || old.previous != x.previous || old.state != x.state || !maps.Equal(old.assigned, x.assigned) || !maps.Equal(old.revoking, x.revoking) {
-		s.add(record.OfCurrent(s.g.id, x.id, &record.Current{
-			Epoch: x.epoch, Previous: x.previous, State: x.state, Assigned: partitionsOf(x.assigned), Revoking: partitionsOf(x.revoking),
-		}))
+		s.add(currentRecord(s.g.id, x))
 	}
+}
+
+func currentRecord(group string, x *consumer) record.Record {
+	return record.OfCurrent(group, x.id, &record.Current{
+		Epoch: x.epoch, Previous: x.previous, State: x.state, Assigned: partitionsOf(x.assigned), Revoking: partitionsOf(x.revoking),
+	})
 }
 
 // dropMember removes a member with its target.
@@ -232,6 +287,10 @@ func (s *step) setTarget(id string, target []assign.Place) {
 			n.target[id] = old
 		}
 	})
+	s.add(targetRecord(s.g.id, id, target))
+}
+
+func targetRecord(group, id string, target []assign.Place) record.Record {
 	h := make(holding, len(target))
 	for _, p := range target {
 		h[p] = 0
@@ -240,7 +299,7 @@ func (s *step) setTarget(id string, target []assign.Place) {
 	for i := range list {
 		list[i].Epochs = nil
 	}
-	s.add(record.OfTarget(s.g.id, id, list))
+	return record.OfTarget(group, id, list)
 }
 
 // setTargetEpoch says that the target is the group's epoch's.

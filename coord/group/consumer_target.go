@@ -98,7 +98,7 @@ func (m *Groups) target(now time.Time, s *step) {
 		return
 	}
 	if n.assignedAt > 0 {
-		if next := time.UnixMilli(n.assignedAt).Add(m.settings.Consumer.Interval()); next.After(now) && !next.After(now.Add(maxInterval)) {
+		if next := time.UnixMilli(n.assignedAt).Add(m.settings.Consumer.times(s.g.id).Interval); next.After(now) && !next.After(now.Add(maxInterval)) {
 			m.timers.set(&n.assign, next)
 			return
 		}

@@ -36,6 +36,13 @@ func (m *Groups) Join(now time.Time, call Call, from Client, req *kmsg.JoinGroup
 		m.refuse(c, req.MemberID, wire.ErrInvalidSessionTimeout)
 		return
 	}
+	c.protocols = protocolsOf(req.Protocols)
+	m.join(now, c)
+}
+
+// join finds the call's group, which may be of either protocol.
+func (m *Groups) join(now time.Time, c *joinCall) {
+	req := c.req
 	g := m.groups[req.Group]
 	if g == nil && req.MemberID != "" {
 		m.refuse(c, req.MemberID, wire.ErrUnknownMemberID)
@@ -44,13 +51,13 @@ func (m *Groups) Join(now time.Time, call Call, from Client, req *kmsg.JoinGroup
 	if g == nil {
 		g = m.find(req.Group)
 	}
-	c.protocols = protocolsOf(req.Protocols)
 	if g.modern != nil && g.vacant() {
 		m.becomeClassic(now, g)
 	}
 	switch {
-	case g.modern != nil: // migration.policy is disabled
-		m.refuse(c, req.MemberID, wire.ErrInconsistentGroupProtocol)
+	case g.modern != nil:
+		m.joinMixed(now, g, c)
+		return
 	case !m.hasRoom(g, c):
 		m.discard(now, g, req.MemberID)
 		m.refuse(c, "", wire.ErrGroupMaxSizeReached)

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -11,46 +12,75 @@ import (
 // leavesTogether is the first version of LeaveGroup that names several members.
 const leavesTogether = 3
 
+// leaveCall is a LeaveGroup.
+type leaveCall struct {
+	call    Call
+	version int16
+	group   string
+	leaving []kmsg.LeaveGroupRequestMember
+}
+
 // Leave serves LeaveGroup: of one member for itself, or of several at an
 // administrator's wish.
 func (m *Groups) Leave(now time.Time, call Call, from Client, req *kmsg.LeaveGroupRequest) {
-	r := kmsg.NewPtrLeaveGroupResponse()
+	c := &leaveCall{call: call, version: from.Version, group: req.Group, leaving: slices.Clone(req.Members)}
+	if from.Version < leavesTogether {
+		c.leaving = []kmsg.LeaveGroupRequestMember{{MemberID: req.MemberID}}
+	}
 	if req.Group == "" {
-		r.ErrorCode = wire.ErrInvalidGroupID
-		m.answer(call, r)
+		m.answer(call, c.refuse(wire.ErrInvalidGroupID))
 		return
 	}
-	leaving := req.Members
-	if from.Version < leavesTogether {
-		leaving = []kmsg.LeaveGroupRequestMember{{MemberID: req.MemberID}}
+	m.leave(now, c)
+}
+
+// leave finds the call's group, which may be of either protocol.
+func (m *Groups) leave(now time.Time, c *leaveCall) {
+	g := m.groups[c.group]
+	if g != nil && g.modern != nil {
+		m.leaveMixed(now, g, c)
+		return
 	}
-	g := m.groups[req.Group]
 	mark := m.writes.last
 	gone := false
-	for i := range leaving {
-		l := &leaving[i]
-		code := m.leaveOne(now, g, l)
+	r := c.answer(func(l *kmsg.LeaveGroupRequestMember) int16 {
+		code := m.leaveOne(g, l)
 		gone = gone || code == wire.ErrNone
-		if from.Version < leavesTogether {
+		return code
+	})
+	if gone {
+		m.afterRemoval(now, g)
+		m.forgetIfIdle(g)
+	}
+	m.answerAfter(mark, c.call, r)
+}
+
+func (c *leaveCall) refuse(code int16) kmsg.Response {
+	r := kmsg.NewPtrLeaveGroupResponse()
+	r.ErrorCode = code
+	return r
+}
+
+// answer lets each member leave and tells what became of it.
+func (c *leaveCall) answer(leave func(l *kmsg.LeaveGroupRequestMember) int16) *kmsg.LeaveGroupResponse {
+	r := kmsg.NewPtrLeaveGroupResponse()
+	for i := range c.leaving {
+		l := &c.leaving[i]
+		code := leave(l)
+		if c.version < leavesTogether {
 			r.ErrorCode = code
 			break
 		}
 		r.Members = append(r.Members, kmsg.LeaveGroupResponseMember{MemberID: l.MemberID, InstanceID: l.InstanceID, ErrorCode: code})
 	}
-	if gone {
-		m.afterRemoval(now, g)
-		m.forgetIfIdle(g)
-	}
-	m.answerAfter(mark, call, r)
+	return r
 }
 
-// leaveOne removes one member; what that means for the group is up to Leave.
-func (m *Groups) leaveOne(now time.Time, g *group, l *kmsg.LeaveGroupRequestMember) int16 {
+// leaveOne removes one member of a classic group; what that means for the group
+// is up to leave.
+func (m *Groups) leaveOne(g *group, l *kmsg.LeaveGroupRequestMember) int16 {
 	if g == nil {
 		return wire.ErrUnknownMemberID
-	}
-	if g.modern != nil {
-		return m.consumerRemoved(now, g, l)
 	}
 	if p := g.pending[l.MemberID]; p != nil {
 		m.dropPending(g, l.MemberID, p)

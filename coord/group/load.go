@@ -72,6 +72,7 @@ func (m *Groups) replayGroup(id string, value []byte) error {
 	}
 	if len(g.members) > 0 {
 		g.state = Stable
+		g.adrift = r.Leader == ""
 		if g.leader = r.Leader; g.members[r.Leader] == nil {
 			g.leader = g.ordered()[0].id
 		}
@@ -95,6 +96,9 @@ func (m *Groups) Loaded(now time.Time, topics Topics) {
 	for _, g := range m.groups {
 		for _, x := range g.members {
 			m.alive(now, x)
+		}
+		if g.adrift {
+			m.prepare(now, g) // as the downgrade would have
 		}
 		m.consumersLoaded(now, g)
 		var ended []topicPartition

@@ -17,6 +17,15 @@ type Settings struct {
 	MaxMetadata            int           // bytes of the text that goes with a commit
 	Retention              time.Duration // of commits, see expire
 	Consumer               ConsumerSettings
+	Migration              Migration
+}
+
+// Migration is which groups with members may change their protocol. Without
+// members they do so by themselves. If neither may, members of the classic
+// protocol cannot join a group of the next generation either, as in Kafka.
+type Migration struct {
+	Upgrade   bool // from classic to next-generation, when the first member of that joins
+	Downgrade bool // back, when the last of them is gone
 }
 
 // Call names a request that is answered later. The caller chooses the numbers;

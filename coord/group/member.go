@@ -22,7 +22,8 @@ type member struct {
 	session   time.Duration
 	protocols []protocol // in its order of preference
 
-	assignment []byte // of the current generation; stored when durable
+	assignment []byte // of the last generation that has one; stored when durable
+	came       int32  // its epoch in the group of the next-generation protocol that this one was; 0: in none
 	fresh      bool   // never answered: it does not know its id yet
 	synced     bool   // has sent SyncGroup in this generation, or need not
 

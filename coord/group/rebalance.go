@@ -161,7 +161,7 @@ func (m *Groups) complete(now time.Time, g *group) {
 	g.become(Completing, now)
 	g.unsynced, g.syncFrom = 0, now
 	for _, x := range g.members {
-		x.assignment = nil
+		x.came = 0
 		if x.join.call == 0 {
 			x.synced = true // a static member that is away
 			continue

@@ -44,9 +44,10 @@ func (m *Groups) removeGroup(g *group, done func(code int16)) {
 	if g.recorded {
 		records = append(records, record.StateEnd(g.id))
 	}
-	if n := g.modern; n != nil {
+	was := g.modern
+	if was != nil {
 		records = append(records, g.consumerEnds()...)
-		n.writing = true // who comes now, waits
+		was.writing = true // who comes now, waits
 	}
 	if len(records) == 0 {
 		m.forgetIfIdle(g)
@@ -63,7 +64,7 @@ func (m *Groups) removeGroup(g *group, done func(code int16)) {
 				g.recorded = false
 			}
 		}
-		m.removedModern(now, g, code)
+		m.removedModern(now, g, was, code)
 		m.forgetIfIdle(g)
 		done(code)
 	})

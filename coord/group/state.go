@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/coord/group/embedded"
 	"millrace/coord/group/record"
 	"millrace/wire"
 )
@@ -27,11 +28,26 @@ func (s State) String() string {
 }
 
 // consumers is the protocol type whose metadata we can read.
-const consumers = "consumer"
+const consumers = embedded.ProtocolType
 
 // group is one group. Its name stands in Groups.groups exactly while it lives.
 type group struct {
-	id    string
+	id string
+	classicState
+
+	rebalance rebalance // state Preparing
+	syncing   timer     // somebody is late with SyncGroup
+	syncFrom  time.Time // when the generation was told to its members
+	commits   map[string]map[int32]*record.Commit
+	inflight  map[topicPartition]int // commits being written
+	recorded  bool                   // the log has a record of the (classic) group itself
+
+	modern *modern // of the next-generation protocol; nil: classic, or never had members
+}
+
+// classicState is what a group of the classic protocol is, but for its alarms.
+// That of a group of the next-generation protocol is as new.
+type classicState struct {
 	state State
 	since int64 // ms, when the state began; record.None if no record told
 
@@ -46,15 +62,12 @@ type group struct {
 	votes     map[string]int        // protocol → members that can speak it
 	joining   int                   // members with a parked JoinGroup
 	unsynced  int                   // members of the generation that have not sent SyncGroup
-	rebalance rebalance             // state Preparing
 	assigning bool                  // the leader's assignment is being written
-	syncing   timer                 // somebody is late with SyncGroup
-	syncFrom  time.Time             // when the generation was told to its members
-	commits   map[string]map[int32]*record.Commit
-	inflight  map[topicPartition]int // commits being written
-	recorded  bool                   // the log has a record of the (classic) group itself
+	adrift    bool                  // replayed as it came from the next-generation protocol: nobody leads it
+}
 
-	modern *modern // of the next-generation protocol; nil: classic, or never had members
+func newClassicState() classicState {
+	return classicState{since: record.None, members: map[string]*member{}, instances: map[string]*member{}, pending: map[string]*pendingID{}, votes: map[string]int{}}
 }
 
 type topicPartition struct {
@@ -71,8 +84,7 @@ func (m *Groups) find(id string) *group {
 		return g
 	}
 	g := &group{
-		id: id, since: record.None,
-		members: map[string]*member{}, instances: map[string]*member{}, pending: map[string]*pendingID{}, votes: map[string]int{},
+		id: id, classicState: newClassicState(),
 		commits: map[string]map[int32]*record.Commit{}, inflight: map[topicPartition]int{},
 	}
 	g.rebalance.timer.fire = func(now time.Time) { m.rebalanceLate(now, g) }

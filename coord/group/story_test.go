@@ -157,6 +157,8 @@ type client struct {
 	members    []kmsg.JoinGroupResponseMember
 	skip       bool
 	share      string
+	tell       func() []byte                                                  // its metadata; nil: as a client of old that owns nothing
+	lead       func(members []kmsg.JoinGroupResponseMember) map[string][]byte // its assignor; nil: one that cannot be read
 }
 
 func (s *story) client(group string) *client {
@@ -184,7 +186,11 @@ func (c *client) join() Call {
 	req.Group, req.MemberID, req.InstanceID, req.ProtocolType = c.group, c.id, c.instanceID(), consumers
 	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = int32(c.session.Milliseconds()), int32(c.rebalance.Milliseconds())
 	for _, p := range c.protocols {
-		req.Protocols = append(req.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: metadataOf(c.topics)})
+		metadata := metadataOf(c.topics)
+		if c.tell != nil {
+			metadata = c.tell()
+		}
+		req.Protocols = append(req.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: metadata})
 	}
 	call := c.s.call()
 	c.s.g.Join(c.s.now, call, Client{ID: "app", Host: "/10.0.0.1", Version: c.version}, req)
@@ -199,7 +205,7 @@ func metadataOf(topics []string) []byte {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(t)))
 		b = append(b, t...)
 	}
-	return append(b, 0, 0, 0, 0)
+	return append(b, 0, 0, 0, 0, 0, 0, 0, 0) // no user data, nothing owned
 }
 
 // joined takes the answer to JoinGroup; -100 if there is none yet.
@@ -221,7 +227,11 @@ func (c *client) joined(call Call) int16 {
 func (c *client) sync() Call {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Group, req.MemberID, req.InstanceID, req.Generation = c.group, c.id, c.instanceID(), c.generation
-	if c.leader == c.id && !c.skip {
+	if c.leader == c.id && !c.skip && c.lead != nil {
+		for id, share := range c.lead(c.members) {
+			req.GroupAssignment = append(req.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: share})
+		}
+	} else if c.leader == c.id && !c.skip {
 		for _, m := range c.members {
 			req.GroupAssignment = append(req.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: m.MemberID, MemberAssignment: []byte(fmt.Sprintf("%s in %d", m.MemberID, c.generation))})
 		}

@@ -19,10 +19,12 @@ func refuseSync(code int16) *kmsg.SyncGroupResponse {
 // Sync serves SyncGroup. The leader's brings the assignment; the others wait
 // for it, and all are answered when it is durable.
 func (m *Groups) Sync(now time.Time, call Call, from Client, req *kmsg.SyncGroupRequest) {
+	if g := m.groups[req.Group]; g != nil && g.modern != nil {
+		m.syncMixed(now, g, call, from, req)
+		return
+	}
 	g, x, code := m.memberOf(req.Group, req.MemberID, req.InstanceID, req.Generation)
 	switch {
-	case code == wire.ErrUnknownMemberID && g != nil && g.modern != nil && g.modern.members[req.MemberID] != nil:
-		code = wire.ErrInconsistentGroupProtocol
 	case code != wire.ErrNone:
 	case differs(req.ProtocolType, g.protocolType), differs(req.Protocol, g.protocol) && g.state != Preparing:
 		code = wire.ErrInconsistentGroupProtocol
@@ -61,10 +63,16 @@ func (m *Groups) memberOf(id, member string, instance *string, generation int32)
 	if code := g.validate(member, instance); code != wire.ErrNone {
 		return g, nil, code
 	}
-	if generation != g.generation {
-		return g, nil, wire.ErrIllegalGeneration
+	if x := g.members[member]; g.isCurrent(x, generation) {
+		return g, x, wire.ErrNone
 	}
-	return g, g.members[member], wire.ErrNone
+	return g, nil, wire.ErrIllegalGeneration
+}
+
+// isCurrent says whether a member names the generation that it is in: the
+// group's, or, until the first rebalance after a downgrade, the epoch it had.
+func (g *group) isCurrent(x *member, generation int32) bool {
+	return generation == g.generation || x.came != 0 && generation == x.came
 }
 
 // hasSynced notes that a member has sent SyncGroup.
@@ -163,6 +171,9 @@ func (m *Groups) syncLate(now time.Time, g *group) {
 
 // Heartbeat serves Heartbeat. It costs two look-ups and a store.
 func (m *Groups) Heartbeat(now time.Time, req *kmsg.HeartbeatRequest) int16 {
+	if g := m.groups[req.Group]; g != nil && g.modern != nil {
+		return m.heartbeatMixed(now, g, req)
+	}
 	g, x, code := m.memberOf(req.Group, req.MemberID, req.InstanceID, req.Generation)
 	if code != wire.ErrNone {
 		return code

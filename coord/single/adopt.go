@@ -28,16 +28,17 @@ type Adoption struct {
 // taken in, with the ids found, and the state is written. A topic's number of
 // partitions is the greatest found; what lies between is made anew. Settings
 // were not in the logs: adopted topics keep everything (retention.ms=-1) until
-// the operator says otherwise, and the brokers' own topics are compacted.
+// the operator says otherwise, and the brokers' own topics are compacted. Producer
+// ids are handed out from producerIDs on, so that none is of another life's.
 //
 // If there was a file, it is right: logs it does not know are leftovers of a
 // deletion that a crash cut off, or strays. To be called once, before the
 // service is used, after the logs are open and before retention runs.
-func (s *Service) Adopt(ctx context.Context, found []Found) (Adoption, error) {
+func (s *Service) Adopt(ctx context.Context, found []Found, producerIDs int64) (Adoption, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fresh {
-		return s.adoptAll(ctx, found)
+		return s.adoptAll(ctx, found, producerIDs)
 	}
 	var a Adoption
 	img := s.image.Load()
@@ -65,8 +66,9 @@ func (s *state) isDeleting(f Found) bool {
 	return slices.ContainsFunc(s.Deleting, func(t topicState) bool { return t.Name == f.Topic && t.ID == id })
 }
 
-func (s *Service) adoptAll(ctx context.Context, found []Found) (a Adoption, err error) {
+func (s *Service) adoptAll(ctx context.Context, found []Found, producerIDs int64) (a Adoption, err error) {
 	next := s.mu.state.clone()
+	next.NextProducerID = max(next.NextProducerID, producerIDs)
 	topics := map[string]*topicState{}
 	used := map[coord.ID]string{}
 	for _, f := range found {

@@ -22,12 +22,15 @@ func TestLogsFoundAreAdopted(t *testing.T) {
 		{Topic: "old", Partition: 0, Epoch: 3},
 		{Topic: "__consumer_offsets", ID: other, Partition: 49},
 		{Topic: "bad name", Partition: 0},
-	})
+	}, 1<<32)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(adoption.Adopted, []string{"__consumer_offsets", "new", "old"}) || len(adoption.Strays) != 2 || len(adoption.Leftovers) != 0 {
 		t.Errorf("%+v", adoption)
+	}
+	if first, _, err := open(t, disk).AllocateProducerIDs(t.Context()); err != nil || first != 1<<32 {
+		t.Errorf("the first producer id is %d (%v)", first, err)
 	}
 	for _, img := range []*coord.Image{s.Image(), open(t, disk).Image()} {
 		topic, old, offsets := img.Topic("new"), img.Topic("old"), img.Topic("__consumer_offsets")
@@ -65,14 +68,14 @@ func TestLogsTheStateDoesNotKnowAreNotAdopted(t *testing.T) {
 		{Topic: "kept", ID: coord.ID{9}, Partition: 0},
 		{Topic: "never", ID: coord.ID{8}, Partition: 0},
 	}
-	adoption, err := s.Adopt(t.Context(), found)
+	adoption, err := s.Adopt(t.Context(), found, 0)
 	if err != nil || len(adoption.Adopted) != 0 || !slices.Equal(adoption.Leftovers, found[:1]) || len(adoption.Strays) != 4 {
 		t.Errorf("%+v, %v", adoption, err)
 	}
 	if !slices.Equal(s.Image().Names(), []string{"gone", "kept"}) {
 		t.Errorf("%v", s.Image().Names())
 	}
-	if _, err := s.Adopt(t.Context(), nil); err != nil || len(s.mu.state.Deleting) != 0 {
+	if _, err := s.Adopt(t.Context(), nil, 0); err != nil || len(s.mu.state.Deleting) != 0 {
 		t.Errorf("still noted as being deleted: %v", s.mu.state.Deleting)
 	}
 }

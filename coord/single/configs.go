@@ -19,7 +19,7 @@ func (s *Service) AlterConfigs(ctx context.Context, changes []coord.ConfigChange
 	results := make([]coord.ConfigResult, len(changes))
 	next := s.mu.state.clone()
 	changed := map[string]bool{} // topics
-	brokers := false
+	others := false
 	for i := range changes {
 		c := &changes[i]
 		before, found := next.configOf(c.Resource)
@@ -35,10 +35,10 @@ func (s *Service) AlterConfigs(ctx context.Context, changes []coord.ConfigChange
 		if c.Resource.Topic != "" {
 			changed[c.Resource.Topic] = true
 		} else {
-			brokers = true
+			others = true
 		}
 	}
-	if validateOnly || len(changed) == 0 && !brokers {
+	if validateOnly || len(changed) == 0 && !others {
 		return results
 	}
 	if err := s.commit(ctx, next); err != nil {
@@ -49,13 +49,13 @@ func (s *Service) AlterConfigs(ctx context.Context, changes []coord.ConfigChange
 		}
 		return results
 	}
-	s.publish(s.imageWith(next, changed, brokers))
+	s.publish(s.imageWith(next, changed, others))
 	return results
 }
 
 // imageWith is the present image with what changed in the state. Topics that
 // did not change stay the same ones, so that subscribers see what did.
-func (s *Service) imageWith(next *state, changed map[string]bool, brokers bool) *coord.Image {
+func (s *Service) imageWith(next *state, changed map[string]bool, others bool) *coord.Image {
 	img := s.image.Load()
 	if len(changed) > 0 {
 		var put []coord.Topic
@@ -66,8 +66,8 @@ func (s *Service) imageWith(next *state, changed map[string]bool, brokers bool) 
 		}
 		img = img.With(put, nil)
 	}
-	if brokers {
-		img = img.WithBrokerConfigs(next.brokerConfigs())
+	if others {
+		img = img.WithBrokerConfigs(next.brokerConfigs()).WithNamedConfigs(next.Groups, next.ClientMetrics)
 	}
 	return img
 }
@@ -85,7 +85,12 @@ func brokerKey(id int32) string {
 // configOf finds the settings of a resource; found is false for a topic that is
 // not there.
 func (s *state) configOf(r coord.ConfigResource) (config map[string]string, found bool) {
-	if r.Topic == "" {
+	switch {
+	case r.Group != "":
+		return s.Groups[r.Group], true
+	case r.ClientMetrics != "":
+		return s.ClientMetrics[r.ClientMetrics], true
+	case r.Topic == "":
 		return s.Brokers[brokerKey(r.Broker)], true
 	}
 	i, found := s.find(r.Topic)
@@ -105,20 +110,31 @@ func (s *state) setConfig(r coord.ConfigResource, config map[string]string) {
 	if len(config) == 0 {
 		config = nil
 	}
-	if r.Topic != "" {
+	switch {
+	case r.Topic != "":
 		i, _ := s.find(r.Topic)
 		s.Topics[i].Config = config
-		return
+	case r.Group != "":
+		s.Groups = withNamed(s.Groups, r.Group, config)
+	case r.ClientMetrics != "":
+		s.ClientMetrics = withNamed(s.ClientMetrics, r.ClientMetrics, config)
+	default:
+		s.Brokers = withNamed(s.Brokers, brokerKey(r.Broker), config)
 	}
-	s.Brokers = maps.Clone(s.Brokers)
+}
+
+// withNamed is a copy in which name has these settings; nil takes it out.
+func withNamed(all map[string]map[string]string, name string, config map[string]string) map[string]map[string]string {
+	next := maps.Clone(all)
 	if config == nil {
-		delete(s.Brokers, brokerKey(r.Broker))
-		return
+		delete(next, name)
+		return next
 	}
-	if s.Brokers == nil {
-		s.Brokers = map[string]map[string]string{}
+	if next == nil {
+		next = map[string]map[string]string{}
 	}
-	s.Brokers[brokerKey(r.Broker)] = config
+	next[name] = config
+	return next
 }
 
 // brokerConfigs turns the state's settings of brokers into the image's.

@@ -244,3 +244,45 @@ func TestWrongBrokersStopTheStart(t *testing.T) {
 		}
 	}
 }
+
+// Claim: settings of groups and of subscriptions to clients' metrics are there after a
+// restart, apart from each other and from a topic of the same name; the last one that
+// is taken away leaves nothing; images before stay as they were.
+// Method: change, compare, open again; a file with an empty name stops the start.
+func TestNamedSettingsSurviveARestart(t *testing.T) {
+	disk := newDisk(t)
+	s := open(t, disk)
+	create(s, "x")
+	group, metrics := coord.ConfigResource{Group: "x"}, coord.ConfigResource{ClientMetrics: "x"}
+	before := s.Image()
+	for i, r := range s.AlterConfigs(t.Context(), []coord.ConfigChange{set(group, "k", "1"), set(metrics, "k", "2"), set(metrics, "l", "3")}, false) {
+		if r.Code != 0 {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+	const want = "map[x:map[k:1]] map[x:map[k:2 l:3]] map[retention.ms:1]"
+	named := func(img *coord.Image) string {
+		return fmt.Sprint(img.GroupConfigs(), " ", img.ClientMetrics(), " ", img.Topic("x").Config)
+	}
+	if got := named(s.Image()); got != want || len(before.GroupConfigs()) != 0 {
+		t.Error(got)
+	}
+	s = open(t, disk)
+	if got := named(s.Image()); got != want {
+		t.Error("after a restart:", got)
+	}
+	clear := func(map[string]string) (map[string]string, int16, string) { return nil, 0, "" }
+	s.AlterConfigs(t.Context(), []coord.ConfigChange{{Resource: group, Edit: clear}}, false)
+	if got := named(open(t, disk).Image()); got != "map[] map[x:map[k:2 l:3]] map[retention.ms:1]" {
+		t.Error(got)
+	}
+	bad := s.mu.state.clone()
+	bad.Groups = coord.NamedConfigs{"": {"k": "v"}}
+	if _, err := save(disk, path, bad); err != nil {
+		t.Fatal(err)
+	}
+	var damaged *FileError
+	if _, err := Open(Options{FS: disk, Path: path, BrokerID: 1, Logger: quiet}); !errors.As(err, &damaged) {
+		t.Error(err)
+	}
+}

@@ -85,7 +85,7 @@ func Open(o Options) (*Service, error) {
 		return nil, fmt.Errorf("topic state %s belongs to cluster %s, the data directory to cluster %s", o.Path, st.ClusterID, o.ClusterID)
 	}
 	s.mu.state = st
-	s.image.Store(coord.NewImage(st.ClusterID, o.BrokerID, nil, s.topics(st)).WithBrokerConfigs(st.brokerConfigs()).WithQuotas(st.quotas()))
+	s.image.Store(coord.NewImage(st.ClusterID, o.BrokerID, nil, s.topics(st)).WithBrokerConfigs(st.brokerConfigs()).WithNamedConfigs(st.Groups, st.ClientMetrics).WithQuotas(st.quotas()))
 	return s, nil
 }
 

@@ -32,6 +32,9 @@ type state struct {
 
 	// Settings of brokers that were changed while they ran: by id, and of all.
 	Brokers map[string]map[string]string `json:"broker_configs,omitempty"`
+	// Settings of groups, and subscriptions to clients' metrics, by name.
+	Groups        coord.NamedConfigs `json:"group_configs,omitempty"`
+	ClientMetrics coord.NamedConfigs `json:"client_metrics,omitempty"`
 	// What clients may use, by entity.
 	Quotas []quotaState `json:"client_quotas,omitempty"`
 }
@@ -173,6 +176,11 @@ func (s *state) check() error {
 	}
 	if err := s.checkBrokers(); err != nil {
 		return err
+	}
+	for key, named := range map[string]coord.NamedConfigs{"group_configs": s.Groups, "client_metrics": s.ClientMetrics} {
+		if _, ok := named[""]; ok {
+			return fmt.Errorf("%s: a name is empty", key)
+		}
 	}
 	return s.checkQuotas()
 }

@@ -92,7 +92,8 @@ var errDisk = errors.New("disk")
 func newService(logs ...Log) *Service {
 	var ids atomic.Int64
 	s := New(Options{
-		Settings:       group.Settings{InitialDelay: 3 * time.Second, SessionMin: time.Second, SessionMax: time.Hour, MaxSize: 1 << 30, MaxMetadata: 4096, Retention: time.Hour},
+		Settings: group.Settings{InitialDelay: 3 * time.Second, SessionMin: time.Second, SessionMax: time.Hour, MaxSize: 1 << 30, MaxMetadata: 4096, Retention: time.Hour, Migration: group.Migration{Upgrade: true, Downgrade: true},
+			Consumer: group.ConsumerSettings{Enabled: true, Session: time.Minute, Heartbeat: time.Second, Interval: func() time.Duration { return 0 }, MaxSize: 1 << 30, Assignors: []string{"uniform"}}},
 		RetentionCheck: 10 * time.Minute,
 		Topics:         func() group.Topics { return oneTopic{} },
 		Code:           func(error) int16 { return wire.ErrKafkaStorageError },

@@ -159,6 +159,15 @@ func (r *reader) text() *string {
 	return &s
 }
 
+// bytes is a compact array of bytes, copied.
+func (r *reader) bytes() []byte {
+	n := r.length(1)
+	if n < 0 {
+		return nil
+	}
+	return append([]byte{}, r.take(n)...)
+}
+
 func (r *reader) texts() (out []string) {
 	for range max(r.length(1), 0) {
 		out = append(out, text(r.text()))

@@ -34,6 +34,20 @@ type Consumer struct {
 	Pattern     *string
 	RebalanceMs int32
 	Assignor    *string
+	Classic     *Classic // nil: it speaks the next-generation protocol
+}
+
+// Classic is what a member has said that speaks the classic protocol in a group
+// of the next-generation one.
+type Classic struct {
+	SessionMs int32
+	Protocols []Protocol // in its order of preference
+}
+
+// Protocol is one that a member of the classic protocol can speak.
+type Protocol struct {
+	Name     string
+	Metadata []byte
 }
 
 // TargetEpoch is the group epoch that the target assignment was made for.
@@ -79,9 +93,39 @@ func OfConsumerEpoch(group string, e Epoch) Record {
 	return Record{keyOf(epochKey, group), w.b}
 }
 
-// noClassic says that a member does not speak the classic protocol. Left out, it
-// would say that it does, and has told nothing: found in what Kafka 4.3.1 writes.
-var noClassic = []byte{0}
+// classic is a nullable struct in a tagged field. Left out, it would say that a
+// member speaks the classic protocol, and has told nothing: found in what Kafka
+// 4.3.1 writes.
+func (w *writer) classic(c *Classic) {
+	if c == nil {
+		w.b = append(w.b, 0)
+		return
+	}
+	w.b = append(w.b, 1)
+	w.int32(c.SessionMs)
+	w.length(len(c.Protocols))
+	for i := range c.Protocols {
+		w.text(&c.Protocols[i].Name)
+		w.length(len(c.Protocols[i].Metadata))
+		w.b = append(w.b, c.Protocols[i].Metadata...)
+		w.tags()
+	}
+	w.tags()
+}
+
+func (r *reader) classic() *Classic {
+	if r.byte() == 0 {
+		return nil
+	}
+	c := &Classic{SessionMs: r.int32()}
+	const least = 1 + 1 + 1 // name, metadata, tags
+	for range max(r.length(least), 0) {
+		c.Protocols = append(c.Protocols, Protocol{Name: text(r.text()), Metadata: r.bytes()})
+		r.tags(nil)
+	}
+	r.tags(nil)
+	return c
+}
 
 // OfConsumer is the record of what a member has said.
 func OfConsumer(group, member string, c *Consumer) Record {
@@ -95,7 +139,9 @@ func OfConsumer(group, member string, c *Consumer) Record {
 	w.text(cmp.Or(c.Pattern, &none)) // as Kafka has it
 	w.int32(c.RebalanceMs)
 	w.text(c.Assignor)
-	w.tags(noClassic)
+	var t writer
+	t.classic(c.Classic)
+	w.tags(t.b)
 	return Record{keyOf(consumerKey, group, member), w.b}
 }
 
@@ -177,7 +223,11 @@ func ParseConsumer(b []byte) (c Consumer, err error) {
 	if text(c.Pattern) == "" {
 		c.Pattern = nil
 	}
-	r.tags(nil) // there: what a member of the classic protocol said, which has to join anew
+	r.tags(func(tag uint64, r *reader) {
+		if tag == 0 {
+			c.Classic = r.classic()
+		}
+	})
 	return c, r.end("consumer", err)
 }
 

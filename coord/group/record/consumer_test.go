@@ -19,6 +19,8 @@ func TestConsumerRecords(t *testing.T) {
 	topic := [16]byte{1}
 	current := Current{Epoch: 3, Previous: 2, State: 1, Assigned: []Partitions{{topic, []int32{0, 1}, []int32{2, 3}}}, Revoking: []Partitions{{topic, []int32{5}, nil}}}
 	consumer := Consumer{Instance: &instance, ClientID: "c", ClientHost: "/h", Topics: []string{"t"}, Pattern: &pattern, RebalanceMs: 300, Assignor: &assignor}
+	mixed := Consumer{Instance: &instance, ClientID: "c", ClientHost: "/h", Topics: []string{"t"}, RebalanceMs: 300,
+		Classic: &Classic{SessionMs: 400, Protocols: []Protocol{{"p", []byte{7, 8}}, {"q", []byte{}}}}}
 	const id = "01000000000000000000000000000000"
 	for _, c := range []struct {
 		record     Record
@@ -31,6 +33,8 @@ func TestConsumerRecords(t *testing.T) {
 		{OfConsumerEpoch("g", Epoch{7, 0}), "0003" + "000167", "0000" + "00000007" + "00", OfEpoch, Epoch{7, 0}, as(ParseEpoch)},
 		{OfConsumer("g", "m", &consumer), "0005" + "000167" + "00016d", "0000" + "0269" + "00" + "0263" + "032f68" + "02" + "0274" + "046f2e2a" + "0000012c" + "0672616e6765" + "01" + "00" + "01" + "00", OfMember, consumer, as(ParseConsumer)},
 		{OfConsumer("g", "m2", &written), "0005" + "000167" + "00026d32", kafkas, OfMember, written, as(ParseConsumer)},
+		{OfConsumer("g", "m", &mixed), "0005" + "000167" + "00016d", "0000" + "0269" + "00" + "0263" + "032f68" + "02" + "0274" + "01" + "0000012c" + "00" +
+			"01" + "00" + "11" + "01" + "00000190" + "03" + "0270" + "03" + "0708" + "00" + "0271" + "01" + "00" + "00", OfMember, mixed, as(ParseConsumer)},
 		{OfTargetEpoch("g", TargetEpoch{7, 9}), "0006" + "000167", "0000" + "00000007" + "01" + "00" + "08" + "0000000000000009", OfWholeTarget, TargetEpoch{7, 9}, as(ParseTargetEpoch)},
 		{OfTarget("g", "m", current.Revoking), "0007" + "000167" + "00016d", "0000" + "02" + id + "02" + "00000005" + "00" + "00", OfMemberTarget, current.Revoking, as(ParseTarget)},
 		{OfCurrent("g", "m", &current), "0008" + "000167" + "00016d", "0000" + "00000003" + "00000002" + "01" +
