@@ -4,10 +4,10 @@ GO ?= go
 CONCURRENT = ./engine/... ./wire/... ./replica/... ./coord/... ./broker/...
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The names of Kafka's scripts under which our programs act.
-SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions
+SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz bench bench-restart compat docs clean
+.PHONY: help build run check test race fuzz bench bench-restart bench-peers compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,11 +48,20 @@ compat: build ## foreign clients against Millrace; ONLY=name runs one
 	@mkdir -p .cache
 	$(GO) run ./tools/compat $(if $(ONLY),-only $(ONLY)) $(TALLY)
 
+compat-docs: build ## compat, recorded in docs/compat-results.json, and docs/compatibility.md from it
+	@mkdir -p .cache
+	$(GO) run ./tools/compat $(if $(ONLY),-only $(ONLY)) -record docs/compat-results.json; failed=$$?; $(GO) run ./tools/gendocs && exit $$failed
+
 bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targets
 	$(GO) run ./benchmarks/limits -out benchmarks/results
 
 bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
 	$(GO) run ./benchmarks/limits -restart
+
+bench-peers: build ## Kafka, NATS JetStream, Redis streams, RabbitMQ streams and Jafka beside Millrace: half an hour on a quiet machine; PEERS='-sections limits'
+	@mkdir -p .cache
+	$(GO) build -o .cache/bench-peers ./benchmarks/peers
+	.cache/bench-peers $(PEERS)
 
 docs: ## the documents that are made from the source's tables
 	$(GO) run ./tools/gendocs

@@ -9,4 +9,5 @@ type adminState struct {
 	createRefused logLimit // topics not made on first use
 	txnRefused    logLimit // transactional producers refused
 	deleteRefused logLimit // records not deleted
+	moveRefused   logLimit // partitions not moved to another data directory
 }

@@ -22,7 +22,7 @@ func adminBroker(t *testing.T, dir string, settings ...string) *Broker {
 	}
 	config := DefaultConfig()
 	config.Logger = slog.New(slog.DiscardHandler)
-	set := append([]string{"log.dirs", dir, "listeners", "PLAINTEXT://127.0.0.1:0"}, settings...)
+	set := append([]string{"log.dirs", dir, "listeners", "PLAINTEXT://127.0.0.1:0", "admin.listener", ""}, settings...)
 	for i := 0; i < len(set); i += 2 {
 		if err := config.Set(set[i], set[i+1]); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,10 @@
 package broker
 
-import "millrace/wire"
+import (
+	"strings"
+
+	"millrace/wire"
+)
 
 // answerAPIVersions serves the first request of nearly every connection. It does
 // not go through the table of handlers, since its body may be of a version that
@@ -10,6 +14,7 @@ func (c *conn) answerAPIVersions(body []byte) {
 	if software != "" {
 		c.log = c.log.With("software", software)
 		c.rc.log = c.log
+		c.rc.software.name, c.rc.software.version, _ = strings.Cut(software, " ")
 	}
 	c.writer.Respond(c.rc.header, response)
 }

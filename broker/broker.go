@@ -30,6 +30,7 @@ type Broker struct {
 	config Config
 	node   int32
 	log    *slog.Logger
+	levels *logLevels // of log and of what the other rooms log with
 	now    func() time.Time
 
 	store    *engine.Store
@@ -45,6 +46,7 @@ type Broker struct {
 	budget    *budget
 	sessions  *fetchSessions
 	quotas    *quotas
+	telemetry *telemetry
 	retention *retainSoon
 	conns     *connections
 

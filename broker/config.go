@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"millrace/engine"
 	"millrace/engine/vfs"
 )
 
@@ -19,6 +20,8 @@ type Config struct {
 	Listeners  []Listener // where we bind
 	Advertised []Listener // what clients are told; one for each of Listeners, by name
 	Admin      string     // host:port of /healthz and /readyz, "" for none
+
+	TelemetryMax int // bytes of one push of a client's metrics
 
 	Socket  SocketConfig
 	Fetch   FetchConfig
@@ -79,6 +82,10 @@ type StorageConfig struct {
 	JournalDir       string
 	JournalThreshold int // bytes; batches above skip the journal
 	IndexMaps        int
+	Cleaner          engine.CleanerConfig // changes while the broker runs
+	CleanerEnable    bool
+	MoveThreads      int   // partitions moved between directories at the same time; 0: one a directory
+	MoveRate         int64 // bytes a second for all of them; changes while the broker runs
 }
 
 // TopicDefaults is what topics are made with when nobody says otherwise.

@@ -1,5 +1,7 @@
 package broker
 
+import "slices"
+
 // TopicKey is a topic setting, as documentation shows it.
 type TopicKey struct {
 	ConfigKey
@@ -9,10 +11,20 @@ type TopicKey struct {
 }
 
 // TopicKeys returns every topic setting, in the table's order.
-func TopicKeys() []TopicKey {
-	out := make([]TopicKey, 0, len(topicTable))
-	for i := range topicTable {
-		k := &topicTable[i]
+func TopicKeys() []TopicKey { return documented(topicTable) }
+
+// GroupKeys returns every setting of a group that has an effect.
+func GroupKeys() []TopicKey {
+	return slices.DeleteFunc(documented(groupTable), func(k TopicKey) bool { return k.Unsupported })
+}
+
+// ClientMetricsKeys returns every setting of a subscription to clients' metrics.
+func ClientMetricsKeys() []TopicKey { return documented(clientMetricsTable) }
+
+func documented(table []topicKey) []TopicKey {
+	out := make([]TopicKey, 0, len(table))
+	for i := range table {
+		k := &table[i]
 		out = append(out, TopicKey{ConfigKey: k.ConfigKey, Server: k.Server, Gone: k.Gone, Unread: k.apply == nil})
 	}
 	return out

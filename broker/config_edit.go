@@ -49,6 +49,12 @@ func (b *Broker) alterConfigs(rc *requestContext, edits []configEdit, validateOn
 		if e.checkOps(); e.code != wire.ErrNone {
 			continue
 		}
+		if e.kind == kmsg.ConfigResourceTypeBrokerLogger {
+			if b.alterLoggers(e, validateOnly); e.code == wire.ErrNone && !validateOnly {
+				e.told(rc)
+			}
+			continue
+		}
 		if change, ok := b.changeOf(e); ok {
 			changes, asked = append(changes, change), append(asked, e)
 		}
@@ -59,9 +65,14 @@ func (b *Broker) alterConfigs(rc *requestContext, edits []configEdit, validateOn
 	for i, r := range b.coord.AlterConfigs(rc.ctx, changes, validateOnly) {
 		e := asked[i]
 		if e.code, e.message = r.Code, r.Message; e.code == wire.ErrNone && !validateOnly {
-			rc.log.Info("settings changed", "of", e.title(), "keys", e.keys(), "client_id", rc.header.ClientID)
+			e.told(rc)
 		}
 	}
+}
+
+// told writes the line about a change that was made.
+func (e *configEdit) told(rc *requestContext) {
+	rc.log.Info("settings changed", "of", e.title(), "keys", e.keys(), "client_id", rc.header.ClientID)
 }
 
 // refuseTwice refuses resources that are in the request more than once.
@@ -89,6 +100,11 @@ func (e *configEdit) title() string {
 		return "all brokers"
 	case e.kind == kmsg.ConfigResourceTypeBroker:
 		return "broker " + e.name
+	case e.kind == kmsg.ConfigResourceTypeBrokerLogger:
+		return "loggers of broker " + e.name
+	}
+	if n := namedKindOf(e.kind); n != nil {
+		return fmt.Sprintf("%s %q", n.title, e.name)
 	}
 	return fmt.Sprintf("resource %q of type %d", e.name, e.kind)
 }
@@ -122,6 +138,8 @@ func (e *configEdit) checkOps() {
 	}
 }
 
+const noConfigs = "resource type %d has no configs here; topic (2), broker (4), broker logger (8), client metrics (16) and group (32) have"
+
 // changeOf turns an edit into a change, or refuses it.
 func (b *Broker) changeOf(e *configEdit) (_ coord.ConfigChange, ok bool) {
 	switch e.kind {
@@ -146,7 +164,10 @@ func (b *Broker) changeOf(e *configEdit) (_ coord.ConfigChange, ok bool) {
 		}
 		return coord.ConfigChange{Resource: resource, Edit: b.brokerEdit(e, scope)}, true
 	}
-	e.refuse(wire.ErrInvalidRequest, "resource type %d has no configs here; topic (2) and broker (4) have", e.kind)
+	if n := namedKindOf(e.kind); n != nil {
+		return b.namedChange(n, e)
+	}
+	e.refuse(wire.ErrInvalidRequest, noConfigs, e.kind)
 	return coord.ConfigChange{}, false
 }
 

@@ -135,6 +135,19 @@ func fraction(name, def string, low, high float64, text string) ConfigKey {
 	}}
 }
 
+// amount is a row for a number with a fraction, from low up.
+func amount(name, def string, low float64, unit, text string, field func(*Config) *float64) ConfigKey {
+	rule := fmt.Sprintf("from %g", low)
+	return ConfigKey{Name: name, Type: TypeDouble, Default: def, Range: rule, Unit: unit, Text: text, set: func(c *Config, v string) error {
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(f >= low) {
+			return fmt.Errorf("must be a number %s", rule)
+		}
+		*field(c) = f
+		return nil
+	}}
+}
+
 func boolean(name, def, text string, field func(*Config) *bool) ConfigKey {
 	return ConfigKey{Name: name, Type: TypeBool, Default: def, Range: "true or false", Text: text, set: func(c *Config, v string) error {
 		switch strings.ToLower(v) {

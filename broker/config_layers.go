@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"millrace/coord"
+	"millrace/engine"
 )
 
 // configLayers is what was set while the broker runs, over server.properties:
@@ -124,6 +125,21 @@ func (b *Broker) adoptLayers(l configLayers) {
 		b.log.Error("a dynamic setting of the broker is wrong and left out", "error", err)
 	}
 	b.live.Store(live)
+	if b.store != nil {
+		b.store.SetMoveRate(config.Storage.MoveRate)
+		if err := b.store.SetCleaner(config.Storage.cleaner()); err != nil {
+			b.log.Error("the cleaner goes on as before", "error", err)
+		}
+	}
+}
+
+// cleaner is how compacted logs are cleaned.
+func (c *StorageConfig) cleaner() engine.CleanerConfig {
+	cleaner := c.Cleaner
+	if !c.CleanerEnable {
+		cleaner.Threads = 0
+	}
+	return cleaner
 }
 
 // configNow is the configuration in force, the dynamic layers included. Not to be

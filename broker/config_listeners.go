@@ -154,6 +154,9 @@ func (c *Config) finish() ([]Warning, error) {
 			return nil, &ConfigError{"listeners", l.String(), "protocol " + p + " is not built yet; only PLAINTEXT is"}
 		}
 	}
+	if err := c.checkGroupBounds(); err != nil {
+		return nil, err
+	}
 	more, err := c.finishAdvertised()
 	return append(warnings, more...), err
 }

@@ -10,7 +10,7 @@ import (
 // accept without acting on it (config_table_inert.go). It is the one table: the
 // loader, DescribeConfigs and the documentation walk it. Sources of Kafka's
 // rows: its own documentation of 3.9 and 4.3.
-var configTable = slices.Concat(servedKeys, groupKeys, inertKeys)
+var configTable = slices.Concat(servedKeys, groupKeys, groupBoundKeys, inertKeys)
 
 var servedKeys = []ConfigKey{
 	// Identity.
@@ -23,7 +23,8 @@ var servedKeys = []ConfigKey{
 	parsed("listeners", TypeList, "PLAINTEXT://:9092", listenersRule, "addresses to bind; port 0 takes any free port", setListeners),
 	parsed("advertised.listeners", TypeList, "", listenersRule, "addresses clients are told; empty means listeners", setAdvertised),
 	parsed("listener.security.protocol.map", TypeString, "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL", "name:protocol,…; only PLAINTEXT is built so far", "which protocol each listener name speaks", checkProtocolMap),
-	text("admin.listener", "", "host:port of /metrics, /healthz and /readyz over HTTP; empty for none", func(c *Config) *string { return &c.Admin }),
+	number("telemetry.max.bytes", TypeInt, "1048576", 1, maxInt32, "bytes", "largest push of a client's metrics (KIP-714), compressed and expanded", func(c *Config) *int { return &c.TelemetryMax }),
+	text("admin.listener", "127.0.0.1:9644", "host:port of /metrics, /healthz and /readyz over HTTP; empty for none; if it is not given and its port is taken, the broker goes without", func(c *Config) *string { return &c.Admin }),
 	boolean("millrace.admin.pprof", "false", "whether the admin listener serves profiles under /debug/pprof", nil),
 	number("socket.request.max.bytes", TypeInt, "104857600", 1, maxInt32, "bytes", "largest request frame", func(c *Config) *int64 { return &c.Socket.RequestMax }),
 	number("queued.max.request.bytes", TypeLong, "-1", -1, maxInt64, "bytes", "memory that all requests together may hold; -1 means ours: an eighth of RAM, from 64 MiB to 512 MiB, never under one largest frame", func(c *Config) *int64 { return &c.Socket.QueuedBytes }),
@@ -51,6 +52,13 @@ var servedKeys = []ConfigKey{
 	number("millrace.commit.journal.threshold", TypeInt, "131072", 0, maxInt32, "bytes", "batches above this skip the journal and sync their file", func(c *Config) *int { return &c.Storage.JournalThreshold }),
 	number("millrace.index.maps", TypeInt, "1000", 1, 60000, "count", "index files mapped at once", func(c *Config) *int { return &c.Storage.IndexMaps }),
 	number("num.recovery.threads.per.data.dir", TypeInt, "2", 1, 1024, "count", "logs recovered side by side at start", func(c *Config) *int { return &c.Storage.RecoveryThreads }),
+	number("num.replica.alter.log.dirs.threads", TypeInt, "", 1, maxInt32, "count", "partitions moved between data directories at the same time; empty means one a directory", func(c *Config) *int { return &c.Storage.MoveThreads }),
+	number("replica.alter.log.dirs.io.max.bytes.per.second", TypeLong, "9223372036854775807", 0, maxInt64, "bytes/s", "what all such moves copy together; 0 halts them", func(c *Config) *int64 { return &c.Storage.MoveRate }),
+	number("log.cleaner.threads", TypeInt, "1", 0, 1024, "count", "compacted logs cleaned side by side; 0: none is", func(c *Config) *int { return &c.Storage.Cleaner.Threads }),
+	number("log.cleaner.dedupe.buffer.size", TypeLong, "134217728", 1<<20, maxInt64, "bytes", "memory for keys of all cleaning threads together, 24 bytes a key; taken only during a pass", func(c *Config) *int64 { return &c.Storage.Cleaner.Memory }),
+	amount("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", 1, "bytes/s", "what all cleaning threads read and write together", func(c *Config) *float64 { return &c.Storage.Cleaner.BytesPerSecond }),
+	span("log.cleaner.backoff.ms", TypeLong, "15000", 0, maxInt64, time.Millisecond, "how often the cleaner looks when nothing is due", func(c *Config) *time.Duration { return &c.Storage.Cleaner.Backoff }),
+	boolean("log.cleaner.enable", "true", "whether compacted logs are cleaned", func(c *Config) *bool { return &c.Storage.CleanerEnable }),
 	span("log.retention.check.interval.ms", TypeLong, "300000", 1, maxInt64, time.Millisecond, "how often retention looks", func(c *Config) *time.Duration { return &c.Storage.RetentionCheck }),
 	span("log.flush.offset.checkpoint.interval.ms", TypeInt, "60000", 0, maxInt32, time.Millisecond, "how often recovery points are written", func(c *Config) *time.Duration { return &c.Storage.CheckpointEvery }),
 

@@ -43,6 +43,7 @@ type conn struct {
 	signal  *replica.Signal
 	meter   connMeter
 
+	pushes   [16]byte      // client instance id of the last telemetry request; zero: none
 	throttle throttle      // asked for by quotas
 	inHand   bool          // a frame is being answered, so its memory must stay
 	waited   time.Duration // of the Fetch at hand, for records
@@ -123,6 +124,9 @@ func (c *conn) serve() {
 	}
 	c.meter.flush()
 	c.b.meters.ended(err)
+	if c.pushes != ([16]byte{}) {
+		c.b.telemetry.left(c, c.b.now())
+	}
 	if err != nil {
 		c.explain(err)
 	}

@@ -145,6 +145,7 @@ func (b *Broker) holds(t *coord.Topic) bool {
 func (b *Broker) createTopicsResult(r *coord.TopicResult) kmsg.CreateTopicsResponseTopic {
 	t := kmsg.NewCreateTopicsResponseTopic()
 	t.Topic, t.ErrorCode = r.Name, r.Code
+	t.Configs = []kmsg.CreateTopicsResponseTopicConfig{} // of a refused topic too: null means that they may not be seen
 	if r.Code != wire.ErrNone {
 		t.ErrorMessage = &r.Message
 		return t
@@ -152,7 +153,6 @@ func (b *Broker) createTopicsResult(r *coord.TopicResult) kmsg.CreateTopicsRespo
 	t.TopicID = r.Topic.ID
 	t.NumPartitions = int32(len(r.Topic.Partitions))
 	t.ReplicationFactor = int16(len(r.Topic.Partitions[0].Replicas))
-	t.Configs = []kmsg.CreateTopicsResponseTopicConfig{}
 	for i := range topicTable {
 		k := &topicTable[i]
 		if _, set := r.Topic.Config[k.Name]; k.Gone && !set {

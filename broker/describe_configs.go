@@ -12,8 +12,8 @@ import (
 	"millrace/wire"
 )
 
-// handleDescribeConfigs serves DescribeConfigs for topics and for this broker:
-// every key, what it is, and where that was said (F055).
+// handleDescribeConfigs serves DescribeConfigs for topics, this broker and its
+// loggers, groups, and subscriptions to clients' metrics: every key, what it is, and where that was said (F055).
 func (b *Broker) handleDescribeConfigs(_ *requestContext, request kmsg.Request) kmsg.Response {
 	req := request.(*kmsg.DescribeConfigsRequest)
 	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
@@ -28,8 +28,14 @@ func (b *Broker) handleDescribeConfigs(_ *requestContext, request kmsg.Request) 
 			r.Configs, code, wrong = b.describeTopic(req, asked)
 		case kmsg.ConfigResourceTypeBroker:
 			r.Configs, code, wrong = b.describeBroker(req, asked)
+		case kmsg.ConfigResourceTypeBrokerLogger:
+			r.Configs, code, wrong = b.describeLoggers(asked)
 		default:
-			code, wrong = wire.ErrInvalidRequest, fmt.Sprintf("resource type %d has no configs here; topic (2) and broker (4) have", asked.ResourceType)
+			if n := namedKindOf(asked.ResourceType); n != nil {
+				r.Configs, code, wrong = b.describeNamed(n, req, asked)
+			} else {
+				code, wrong = wire.ErrInvalidRequest, fmt.Sprintf(noConfigs, asked.ResourceType)
+			}
 		}
 		if r.ErrorCode = code; code != wire.ErrNone {
 			r.ErrorMessage = &wrong

@@ -102,7 +102,8 @@ func TestDescribeConfigsTellsWhatWasAsked(t *testing.T) {
 		{kmsg.ConfigResourceTypeTopic, "a b", wire.ErrInvalidTopic},
 		{kmsg.ConfigResourceTypeBroker, "7", wire.ErrInvalidRequest},
 		{kmsg.ConfigResourceTypeBroker, "x", wire.ErrInvalidRequest},
-		{kmsg.ConfigResourceTypeBrokerLogger, "0", wire.ErrInvalidRequest},
+		{kmsg.ConfigResourceTypeBrokerLogger, "7", wire.ErrInvalidRequest},
+		{3, "0", wire.ErrInvalidRequest},
 	} {
 		if r := describe(c, 4, try.kind, try.name); r.ErrorCode != try.code || r.ErrorMessage == nil || len(r.Configs) != 0 {
 			t.Errorf("%v %q: %+v", try.kind, try.name, r)

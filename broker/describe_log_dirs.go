@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -17,12 +18,23 @@ func (b *Broker) handleDescribeLogDirs(rc *requestContext, request kmsg.Request)
 	req := request.(*kmsg.DescribeLogDirsRequest)
 	resp := req.ResponseKind().(*kmsg.DescribeLogDirsResponse)
 	wanted := wantedLogs(req)
-	logs := map[string][]*engine.Log{} // by directory; of each sorted by topic and partition
+	logs := map[string][]replicaInDir{} // by directory; of each sorted by topic and partition
 	for _, log := range b.store.Logs() {
 		if wanted(log) {
 			dir := filepath.Dir(log.Dir())
-			logs[dir] = append(logs[dir], log)
+			logs[dir] = append(logs[dir], replicaInDir{log: log, size: log.Size()})
 		}
+	}
+	for _, m := range b.store.Moves() {
+		if wanted(m.Log) {
+			behind := max(0, int64(m.Log.End()-m.End))
+			logs[m.Dir] = append(logs[m.Dir], replicaInDir{log: m.Log, size: m.Bytes, behind: behind, future: true})
+		}
+	}
+	for _, list := range logs {
+		slices.SortStableFunc(list, func(a, b replicaInDir) int {
+			return cmp.Or(cmp.Compare(a.log.Topic(), b.log.Topic()), cmp.Compare(a.log.Partition(), b.log.Partition()))
+		})
 	}
 	offline := b.store.OfflineDirs()
 	for _, dir := range b.config.LogDirs {
@@ -54,18 +66,27 @@ func wantedLogs(req *kmsg.DescribeLogDirsRequest) func(*engine.Log) bool {
 	return func(log *engine.Log) bool { return slices.Contains(wanted[log.Topic()], log.Partition()) }
 }
 
+// replicaInDir is a log in a data directory, or its copy on the way there.
+type replicaInDir struct {
+	log    *engine.Log
+	size   int64 // bytes
+	behind int64 // offsets that a copy has still to follow
+	future bool  // it is a copy
+}
+
 // describeLogs tells of logs that are sorted by topic. No replica of ours lags behind
-// itself, and none is on its way to another directory.
-func describeLogs(logs []*engine.Log) []kmsg.DescribeLogDirsResponseDirTopic {
+// itself; a copy does behind the log.
+func describeLogs(logs []replicaInDir) []kmsg.DescribeLogDirsResponseDirTopic {
 	topics := []kmsg.DescribeLogDirsResponseDirTopic{}
-	for _, log := range logs {
+	for i := range logs {
+		log := logs[i].log
 		if n := len(topics); n == 0 || topics[n-1].Topic != log.Topic() {
 			t := kmsg.NewDescribeLogDirsResponseDirTopic()
 			t.Topic = log.Topic()
 			topics = append(topics, t)
 		}
 		p := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
-		p.Partition, p.Size = log.Partition(), log.Size()
+		p.Partition, p.Size, p.OffsetLag, p.IsFuture = log.Partition(), logs[i].size, logs[i].behind, logs[i].future
 		t := &topics[len(topics)-1]
 		t.Partitions = append(t.Partitions, p)
 	}

@@ -35,6 +35,7 @@ var handlers = map[int16]handler{
 	wire.KeyOffsetForLeaderEpoch:        (*Broker).handleOffsetForLeaderEpoch,
 	wire.KeyDescribeConfigs:             (*Broker).handleDescribeConfigs,
 	wire.KeyAlterConfigs:                (*Broker).handleAlterConfigs,
+	wire.KeyAlterReplicaLogDirs:         (*Broker).handleAlterReplicaLogDirs,
 	wire.KeyDescribeLogDirs:             (*Broker).handleDescribeLogDirs,
 	wire.KeyCreatePartitions:            (*Broker).handleCreatePartitions,
 	wire.KeyDeleteGroups:                (*Broker).handleDeleteGroups,
@@ -49,6 +50,8 @@ var handlers = map[int16]handler{
 	wire.KeyDescribeProducers:           (*Broker).handleDescribeProducers,
 	wire.KeyListConfigResources:         (*Broker).handleListConfigResources,
 	wire.KeyDescribeTopicPartitions:     (*Broker).handleDescribeTopicPartitions,
+	wire.KeyGetTelemetrySubscriptions:   (*Broker).handleGetTelemetrySubscriptions,
+	wire.KeyPushTelemetry:               (*Broker).handlePushTelemetry,
 }
 
 // byKey is handlers as an array, so that a request costs no map look-up.

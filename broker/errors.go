@@ -126,6 +126,8 @@ func codeOf(err error) int16 {
 func codeOfStorage(err error) int16 {
 	var corrupt *engine.CorruptError
 	switch {
+	case errors.Is(err, engine.ErrNoDir):
+		return wire.ErrLogDirNotFound
 	case errors.Is(err, replica.ErrOffline), errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrPoisoned),
 		errors.Is(err, engine.ErrStorage), errors.As(err, &corrupt):
 		return wire.ErrKafkaStorageError

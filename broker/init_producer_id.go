@@ -10,10 +10,16 @@ import (
 	"millrace/wire"
 )
 
+// What a producer without an id sends and a refused one gets.
+const (
+	noProducerID    = -1
+	noProducerEpoch = -1
+)
+
 // handleInitProducerID serves InitProducerId: idempotent producers get an id
 // that nobody had before, with epoch 0. A producer that asks again, with its
 // old id and epoch, gets a new id too: without a transactional id nothing ties
-// it to the old one.
+// it to the old one. An id without an epoch, or the other way round, is refused.
 //
 // Transactions are not built. A transactional id is refused with
 // UNSUPPORTED_VERSION, which every client takes for final, where "coordinator
@@ -21,8 +27,11 @@ import (
 func (b *Broker) handleInitProducerID(rc *requestContext, request kmsg.Request) kmsg.Response {
 	req := request.(*kmsg.InitProducerIDRequest)
 	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
-	resp.ProducerID, resp.ProducerEpoch = -1, -1
+	resp.ProducerID, resp.ProducerEpoch = noProducerID, noProducerEpoch
 	switch {
+	case (req.ProducerID == noProducerID) != (req.ProducerEpoch == noProducerEpoch):
+		resp.ErrorCode = wire.ErrInvalidRequest
+		return resp
 	case req.TransactionalID == nil:
 	case *req.TransactionalID == "":
 		resp.ErrorCode = wire.ErrInvalidRequest

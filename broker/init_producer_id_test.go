@@ -51,3 +51,20 @@ func TestTransactionalProducersAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Claim: half an old identity, an id without an epoch or the other way round, is refused.
+func TestHalfAnOldProducerIsRefused(t *testing.T) {
+	c := dialAdmin(t, adminBroker(t, ""), "")
+	for _, half := range []struct {
+		id    int64
+		epoch int16
+	}{{5, -1}, {-1, 5}} {
+		for version := int16(3); version <= 5; version++ {
+			req := kmsg.NewPtrInitProducerIDRequest()
+			req.Version, req.ProducerID, req.ProducerEpoch = version, half.id, half.epoch
+			if r := ask[*kmsg.InitProducerIDResponse](c, req); r.ErrorCode != wire.ErrInvalidRequest || r.ProducerID != -1 || r.ProducerEpoch != -1 {
+				t.Errorf("%+v v%d: %+v", half, version, r)
+			}
+		}
+	}
+}

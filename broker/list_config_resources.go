@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -10,13 +11,12 @@ import (
 )
 
 // handleListConfigResources serves ListConfigResources. Version 0 asks for the
-// resources of client metrics alone. Of those, and of groups, there are none with
-// settings; loggers have none that could be changed.
+// subscriptions to clients' metrics alone. Groups are listed if they have settings.
 func (b *Broker) handleListConfigResources(_ *requestContext, request kmsg.Request) kmsg.Response {
 	req := request.(*kmsg.ListConfigResourcesRequest)
 	resp := req.ResponseKind().(*kmsg.ListConfigResourcesResponse)
 	if req.Version == 0 {
-		return resp
+		req.ResourceTypes = []int8{int8(kmsg.ConfigResourceTypeClientMetrics)}
 	}
 	for _, t := range req.ResourceTypes {
 		if !slices.Contains(resourceTypes, kmsg.ConfigResourceType(t)) {
@@ -38,9 +38,18 @@ func (b *Broker) handleListConfigResources(_ *requestContext, request kmsg.Reque
 			add(kmsg.ConfigResourceTypeTopic, name)
 		}
 	}
-	if wants(kmsg.ConfigResourceTypeBroker) {
-		for _, broker := range img.Brokers() {
-			add(kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(broker.ID)))
+	for _, t := range []kmsg.ConfigResourceType{kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger} {
+		if wants(t) {
+			for _, broker := range img.Brokers() {
+				add(t, strconv.Itoa(int(broker.ID)))
+			}
+		}
+	}
+	for i := range namedKinds {
+		if n := &namedKinds[i]; wants(n.kind) {
+			for _, name := range slices.Sorted(maps.Keys(n.of(img))) {
+				add(n.kind, name)
+			}
 		}
 	}
 	return resp

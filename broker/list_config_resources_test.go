@@ -10,7 +10,7 @@ import (
 	"millrace/wire"
 )
 
-// Claim: version 1 lists topics and brokers, or what was asked for of them; version 0
+// Claim: version 1 lists topics, brokers and their loggers, or what was asked for of them; version 0
 // asks for client metrics, of which there are none; a type that nobody lists is refused.
 // Method: a table.
 func TestListConfigResources(t *testing.T) {
@@ -24,9 +24,9 @@ func TestListConfigResources(t *testing.T) {
 		want    []string
 	}{
 		{0, nil, 0, nil},
-		{1, nil, 0, []string{"2:a", "2:b", "4:0"}},
+		{1, nil, 0, []string{"2:a", "2:b", "4:0", "8:0"}},
 		{1, []int8{4}, 0, []string{"4:0"}},
-		{1, []int8{2, 8, 16, 32}, 0, []string{"2:a", "2:b"}},
+		{1, []int8{2, 8, 16, 32}, 0, []string{"2:a", "2:b", "8:0"}},
 		{1, []int8{2, 3}, wire.ErrUnsupportedVersion, nil},
 	} {
 		req := kmsg.NewPtrListConfigResourcesRequest()

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"log/slog"
+	"math"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -100,7 +101,12 @@ func (b *Broker) listOffset(rc *requestContext, req *kmsg.ListOffsetsRequest, na
 	return nil
 }
 
+// firstVersionOf is the version that a special timestamp came with; of those
+// that nobody knows it is one that is never served.
 func firstVersionOf(timestamp int64) int16 {
+	if timestamp < offsetPendingUpload {
+		return math.MaxInt16
+	}
 	switch timestamp {
 	case offsetMaxTimestamp:
 		return 7

@@ -79,6 +79,11 @@ func TestSpecialTimestampsByVersion(t *testing.T) {
 			t.Errorf("%d in v%d: code %d, offset %d, want %d", special, row.first, p.ErrorCode, p.Offset, row.offset)
 		}
 	}
+	for _, unknown := range []int64{-7, -99} {
+		if p := b.listOffset(c, 11, "t", unknown); p.ErrorCode != wire.ErrUnsupportedVersion || p.Offset != -1 {
+			t.Errorf("%d, which nobody knows: %s at %d, want 35", unknown, wire.ErrorName(p.ErrorCode), p.Offset)
+		}
+	}
 	if p := b.listOffset(c, 4, "nope", -1); p.ErrorCode != wire.ErrUnknownTopicOrPartition || p.Offset != -1 {
 		t.Errorf("unknown topic: %s at %d", wire.ErrorName(p.ErrorCode), p.Offset)
 	}

@@ -45,6 +45,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.topics(c.b)
 	s.requests(c.b.meters)
 	s.clients(c.b)
+	s.telemetry(c.b.telemetry, c.b.now())
 	s.connections(c.b)
 	s.partitions(c.b)
 	s.logs(c.b.store)

@@ -60,9 +60,39 @@ func (s series) logs(store *engine.Store) {
 		s.count(metricLogEnd, int64(stats.End), topic, partition)
 	}
 	s.count(metricPinned, int64(pinned))
+	s.moves(store)
+	s.cleaner(store)
 	w := store.WriteStats()
 	s.count(metricWrites, w.Writes)
 	s.count(metricAppends, w.Appends)
+}
+
+// moves tells of partitions on their way to another data directory.
+func (s series) moves(store *engine.Store) {
+	active := store.Moves()
+	behind := int64(0)
+	for _, m := range active {
+		behind = max(behind, int64(m.Log.End()-m.End))
+	}
+	s.count(metricMoves, int64(len(active)))
+	s.count(metricMoveLag, behind)
+	done := store.MoveStats()
+	s.count(metricMoved, done.Done, "done")
+	s.count(metricMoved, done.Failed, "failed")
+	s.count(metricMoveBytes, done.Bytes)
+}
+
+// cleaner tells of compaction.
+func (s series) cleaner(store *engine.Store) {
+	c := store.CleanerStats()
+	s.count(metricMaxDirty, int64(c.MaxDirty*100))
+	s.count(metricUncleanable, int64(c.Uncleanable))
+	s.count(metricCleanerDead, int64(c.Missing))
+	s.count(metricPasses, c.Passes)
+	s.count(metricCleanedBytes, c.BytesRead, "read")
+	s.count(metricCleanedBytes, c.BytesWritten, "kept")
+	s.count(metricCleanedCount, c.RecordsRead, "read")
+	s.count(metricCleanedCount, c.RecordsKept, "kept")
 }
 
 func (s series) journals(store *engine.Store) {

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"millrace/engine/batch"
+	"millrace/wire"
 )
 
 // dashboard is what we look at of a Grafana dashboard.
@@ -78,10 +80,36 @@ func busyBroker(t *testing.T) *testBroker {
 	c := b.consume(kgo.ClientID("reader"))
 	b.eventually("the group reads", func() bool { return haveSeen(0, 2, 10, c) })
 	b.produce(b.dial(), 9, "nowhere", 0, values(batch.None, "x"))
+	b.pushMetrics()
 	b.eventually("it has committed", func() bool {
 		return b.scrape()[`kafka_consumergroup_current_offset{consumergroup="g",partition="0",topic="t"}`] == 10
 	})
 	return b
+}
+
+// pushMetrics subscribes to clients' metrics and pushes what a producer and a consumer
+// would.
+func (b *testBroker) pushMetrics() {
+	b.t.Helper()
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	r := kmsg.NewIncrementalAlterConfigsRequestResource()
+	r.ResourceType, r.ResourceName = ofMetrics, "all"
+	r.Configs = []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "metrics", Value: kmsg.StringPtr("*")}}
+	req.Resources = append(req.Resources, r)
+	c := b.dial()
+	if r := c.ask(req, 1).(*kmsg.IncrementalAlterConfigsResponse).Resources[0]; r.ErrorCode != 0 {
+		b.t.Fatal(wire.ErrorName(r.ErrorCode))
+	}
+	got := c.ask(kmsg.NewPtrGetTelemetrySubscriptionsRequest(), 0).(*kmsg.GetTelemetrySubscriptionsResponse)
+	push := kmsg.NewPtrPushTelemetryRequest()
+	push.ClientInstanceID, push.SubscriptionID = got.ClientInstanceID, got.SubscriptionID
+	sends(batch.Zstd,
+		gaugeOf("org.apache.kafka.producer.request.latency.avg", 1.5), gaugeOf("org.apache.kafka.consumer.fetch.manager.records.lag.max", 3),
+		sumOf("org.apache.kafka.producer.record.send.total", 10, deltas), sumOf("org.apache.kafka.consumer.fetch.manager.records.consumed.total", 10, deltas),
+	)(push)
+	if r := c.ask(push, 0).(*kmsg.PushTelemetryResponse); r.ErrorCode != 0 {
+		b.t.Fatal(wire.ErrorName(r.ErrorCode))
+	}
 }
 
 // Claim: every query of every panel of our dashboard has data.
@@ -204,7 +232,17 @@ alerts go on working; ` + "`kafka_consumergroup_`" + ` is kafka_exporter's. Diff
 request's version too. As in Kafka, the series of a topic metric without ` + "`topic`" + ` is the sum of all: add up either that one or the others.
 
 How many series there are is bounded: by the partitions (four each), by the APIs and versions that we speak, by the groups'
-partitions (three for each of the first ` + fmt.Sprint(maxLagSeries) + `), and by ` + fmt.Sprint(maxClientVersions) + ` pairs of client id and API.
+partitions (three for each of the first ` + fmt.Sprint(maxLagSeries) + `), by ` + fmt.Sprint(maxClientVersions) + ` pairs of client id and API, and by
+` + fmt.Sprint(maxTelemetrySeries) + ` series of clients' own metrics.
+
+Clients push their metrics (KIP-714) once somebody subscribes to them, the Java client by itself, librdkafka with ` + "`enable.metrics.push`" + `:
+
+` + "```\nmillrace config set client-metrics producers metrics=org.apache.kafka.producer. interval.ms=10000 match=client_id=app-.*\n```" + `
+
+` + "`metrics`" + ` are beginnings of names, ` + "`*`" + ` for all (franz-go 1.22 knows beginnings only: ` + "`org.apache.kafka.`" + `); ` + "`match`" + ` is a list of patterns that must fit the whole of a client's
+` + strings.Join(clientSelectors[:], ", ") + ` (regular expressions of Go: without look-ahead and back references).
+The values come as ` + "`millrace_telemetry_value{metric=\"org.apache.kafka.producer.record.send.rate\", client_id=…}`" + ` with the client's own
+attributes (such as ` + "`topic`" + `) as further labels; they go a minute after the client has gone, or three push intervals after they were last renewed.
 
 `)
 	section := ""
@@ -241,6 +279,8 @@ func sectionOf(name string) string {
 	switch {
 	case has("kafka_server_brokertopicmetrics"):
 		return "Traffic"
+	case has("millrace_telemetry"):
+		return "What clients tell of themselves"
 	case has("kafka_network", "millrace_client", "millrace_request", "kafka_server_fetchsession"):
 		return "Requests"
 	case has("kafka_server_socket", "millrace_connections"):

@@ -79,6 +79,17 @@ var (
 	metricSessionParts = define(gauge, "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions in them.")
 )
 
+// What clients push of their own metrics (KIP-714).
+var (
+	metricPushClients = define(gauge, "millrace_telemetry_clients", "Client instances that have asked what to push.")
+	metricPushes      = define(counter, "millrace_telemetry_pushes_total", "Pushes of metrics by clients: accepted, throttled (too early), unknown_subscription (the subscriptions have changed), too_large, invalid.", "result")
+	metricPushSeries  = define(gauge, "millrace_telemetry_series", "Series kept of what clients have pushed: at most 2,000 of one and 20,000 of all.")
+	metricPushLeftOut = define(counter, "millrace_telemetry_left_out_total", "Values that found no room, or had too long a name or too many attributes.")
+	metricPushInfo    = define(gauge, "millrace_telemetry_client_info", "1, for each client with values: who it is, and what it says of itself (such as group_id).", "client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address", "and its own")
+	metricPushValue   = define(gauge, "millrace_telemetry_value", "A client's metric that goes up and down, under its name in OpenTelemetry. The other labels are the client's.", "client_instance_id", "client_id", "metric", "and its own")
+	metricPushTotal   = define(counter, "millrace_telemetry_value_total", "A client's metric that only rises.", "client_instance_id", "client_id", "metric", "and its own")
+)
+
 // Connections.
 var (
 	metricConnections = define(gauge, "kafka_server_socket_server_metrics_connection_count", "Connections open.", "listener")
@@ -100,6 +111,16 @@ var (
 	metricOfflineDirs   = define(gauge, "kafka_log_logmanager_offlinelogdirectorycount", "Data directories that failed.")
 	metricDirOffline    = define(gauge, "kafka_log_logmanager_logdirectoryoffline", "1 for a data directory that failed, else 0.", "logdirectory")
 	metricDamaged       = define(gauge, "millrace_damaged_logs", "Logs that were set aside at the start since they are damaged.")
+	metricMoves         = define(gauge, "millrace_log_moves", "Partitions on their way to another data directory.")
+	metricMoveLag       = define(gauge, "kafka_server_replicaalterlogdirsmanager_maxlag", "Offsets that the copy furthest behind has still to follow.")
+	metricMoved         = define(counter, "millrace_log_moves_total", "Moves between data directories that ended: done, failed.", "result")
+	metricMoveBytes     = define(counter, "millrace_log_move_bytes_total", "Bytes copied by them.")
+	metricMaxDirty      = define(gauge, "kafka_log_logcleanermanager_max_dirty_percent", "Largest share, in percent, of a compacted log that compaction has not looked at, as of the cleaner's last look.")
+	metricUncleanable   = define(gauge, "kafka_log_logcleanermanager_uncleanable_partitions_count", "Compacted logs whose last pass failed; they are tried again.")
+	metricCleanerDead   = define(gauge, "kafka_log_logcleaner_deadthreadcount", "Cleaning threads that should run and do not.")
+	metricPasses        = define(counter, "millrace_cleaner_passes_total", "Passes of compaction over a log.")
+	metricCleanedBytes  = define(counter, "millrace_cleaner_bytes_total", "Bytes of segments that passes read and kept.", "what")
+	metricCleanedCount  = define(counter, "millrace_cleaner_records_total", "Records that passes read and kept.", "what")
 	metricPinned        = define(gauge, "millrace_pinned_slices", "Ranges of segments that are being sent or synced now.")
 	metricWrites        = define(counter, "millrace_log_writes_total", "Writes to segment files.")
 	metricAppends       = define(counter, "millrace_log_appends_total", "Batches written by them; divided by the writes: how many combine.")

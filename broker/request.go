@@ -8,6 +8,10 @@ import (
 	"millrace/wire"
 )
 
+// software is a client's name and version as it gave them (KIP-511); empty if it did
+// not.
+type software struct{ name, version string }
+
 // requestContext is what a handler knows of a request beside its body. It is
 // the connection's and is used again for the next request: nothing of it may be
 // kept after the handler returns, save copies of its values.
@@ -19,6 +23,8 @@ type requestContext struct {
 	arrived  time.Time // when the frame was complete
 	ctx      context.Context
 	log      *slog.Logger // carries connection and listener
+
+	software software // what the client calls itself
 
 	conn *conn
 }

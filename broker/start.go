@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"millrace/coord"
 	"millrace/coord/single"
@@ -24,7 +23,6 @@ const topicsFile = "millrace-topics.json"
 // The order: addresses are bound first, since a port in use should not be found
 // after a long recovery; then the logs; then roles; connections are taken last.
 func Start(ctx context.Context, config Config) (_ *Broker, err error) {
-	begun := time.Now()
 	b, err := newBroker(config)
 	if err != nil {
 		return nil, err
@@ -40,12 +38,11 @@ func Start(ctx context.Context, config Config) (_ *Broker, err error) {
 	if err := b.openStorage(ctx); err != nil {
 		return nil, err
 	}
-	recovered := time.Now()
 	if err := b.takeRoles(ctx); err != nil {
 		return nil, err
 	}
 	b.tellLimits()
-	b.ready = b.readiness(begun, recovered)
+	b.ready = b.readiness()
 	b.serve()
 	return b, nil
 }
@@ -70,7 +67,7 @@ func newBroker(config Config) (*Broker, error) {
 	}
 	b := &Broker{
 		config:   config,
-		log:      config.logger(),
+		levels:   newLogLevels(config.logger()),
 		now:      config.now(),
 		budget:   newBudget(budget),
 		buffers:  &buffers{keep: budget / 4},
@@ -79,6 +76,7 @@ func newBroker(config Config) (*Broker, error) {
 		stopping: make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
+	b.log = b.levels.logger(logBroker)
 	if _, err = b.config.topicSettings(nil); err != nil {
 		return nil, err
 	}
@@ -86,6 +84,7 @@ func newBroker(config Config) (*Broker, error) {
 	b.sessions = newFetchSessions(config.Fetch.SessionSlots, b.now)
 	b.quotas = newQuotas(config.Quotas)
 	b.retention = newRetainSoon()
+	b.telemetry = newTelemetry(config.TelemetryMax)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	for _, w := range warnings {
 		b.log.Warn("configuration: " + w.String())
@@ -124,8 +123,13 @@ func (b *Broker) bind(ctx context.Context) error {
 	if b.config.Admin == "" {
 		return nil
 	}
-	var err error
-	b.health, err = newHealth(ctx, b, b.config.Admin)
+	admin, err := newHealth(ctx, b, b.config.Admin)
+	if address, given := b.config.Get("admin.listener"); err != nil && !given && b.config.Admin == address {
+		// Another broker on this machine may have it: no reason not to serve clients.
+		b.log.Warn("no /metrics, /healthz and /readyz: the default address of admin.listener is taken; give this broker one of its own", "admin.listener", b.config.Admin, "error", err)
+		return nil
+	}
+	b.health = admin
 	return err
 }
 
@@ -150,7 +154,7 @@ func (b *Broker) openStorage(ctx context.Context) error {
 		return err
 	}
 	b.node = max(node, 0)
-	service, err := single.Open(single.Options{FS: fsys, Path: filepath.Join(b.config.LogDirs[0], topicsFile), BrokerID: b.node, ClusterID: cluster, Logger: b.log})
+	service, err := single.Open(single.Options{FS: fsys, Path: filepath.Join(b.config.LogDirs[0], topicsFile), BrokerID: b.node, ClusterID: cluster, Logger: b.levels.logger(logCoord)})
 	if err != nil {
 		return err
 	}
@@ -162,7 +166,8 @@ func (b *Broker) openStorage(ctx context.Context) error {
 		Journal: b.config.Storage.Journal, JournalDir: b.config.Storage.JournalDir, JournalThreshold: b.config.Storage.JournalThreshold,
 		RetentionCheck: b.config.Storage.RetentionCheck, CheckpointEvery: b.config.Storage.CheckpointEvery,
 		RecoveryThreads: b.configNow().Storage.RecoveryThreads, IndexMaps: b.config.Storage.IndexMaps,
-		Logger: b.log, Now: b.now,
+		Cleaner: b.configNow().Storage.cleaner(), MoveThreads: b.config.Storage.MoveThreads, MoveRate: max(1, b.configNow().Storage.MoveRate),
+		Logger: b.levels.logger(logEngine), Now: b.now,
 		ConfigFor: func(topic string) engine.Config {
 			settings := b.settingsOf(topic, overridesOf(image, topic)).Log
 			if service.Fresh() { // nobody knows the settings of logs that are found, and nothing may be deleted for it
@@ -177,6 +182,7 @@ func (b *Broker) openStorage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.store.SetMoveRate(b.configNow().Storage.MoveRate) // 0 halts moves, which the option cannot say
 	for _, d := range b.store.Damaged() {
 		b.log.Error("a log is damaged and was set aside; its files are untouched", "dir", d.Dir, "topic", d.Topic, "partition", d.Partition, "error", d.Err)
 	}
@@ -212,6 +218,13 @@ func overridesOf(image *coord.Image, topic string) map[string]string {
 
 // adopt brings what is on disk and what coordination knows together.
 func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
+	producers := int64(0)
+	if service.Fresh() {
+		var err error
+		if producers, err = b.freeProducerIDs(); err != nil {
+			return err
+		}
+	}
 	var found []single.Found
 	for _, log := range b.store.Logs() {
 		id := log.ID()
@@ -220,7 +233,7 @@ func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
 	for _, d := range b.store.Damaged() { // still the topic's
 		found = append(found, single.Found{Topic: d.Topic, Partition: d.Partition})
 	}
-	a, err := service.Adopt(ctx, found)
+	a, err := service.Adopt(ctx, found, producers)
 	if err != nil {
 		return err
 	}
@@ -238,6 +251,28 @@ func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
 	return nil
 }
 
+// foreignProducerIDs is from where on producer ids are handed out over logs that another cluster has written: far above the counter of
+// that cluster, which may take the logs back one day.
+const foreignProducerIDs = 1 << 32
+
+// freeProducerIDs is from where on producer ids are free where logs were found and no state of ours. An id handed out a second time
+// begins at sequence 0 again, and a log that remembers its first owner would take the records for ones that it has.
+func (b *Broker) freeProducerIDs() (int64, error) {
+	logs := b.store.Logs()
+	if len(logs) == 0 {
+		return 0, nil
+	}
+	first := int64(foreignProducerIDs)
+	for _, log := range logs {
+		newest, err := log.NewestProducer()
+		if err != nil {
+			return 0, fmt.Errorf("look for producer ids in %s: %w", log.Dir(), err)
+		}
+		first = max(first, newest+1)
+	}
+	return first, nil
+}
+
 // takeRoles follows coordination from now on and makes this broker known to it.
 func (b *Broker) takeRoles(ctx context.Context) error {
 	b.replicas = replica.NewManager(b.node, b.store)
@@ -246,6 +281,7 @@ func (b *Broker) takeRoles(ctx context.Context) error {
 	}
 	follow := &images{b: b}
 	b.coord.Subscribe(follow.apply)
+	b.coord.Subscribe(b.telemetry.follow)
 	b.startGroups() // behind the roles of partitions
 	self := coord.Broker{ID: b.node, Rack: b.config.Rack}
 	for _, a := range b.config.Advertised {

@@ -42,6 +42,7 @@ func (b *Broker) sweep() {
 			if now.Sub(trimmed) >= trimEvery {
 				trimmed = now
 				b.buffers.trim()
+				b.telemetry.expire(b.now())
 			}
 		}
 	}

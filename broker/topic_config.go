@@ -18,7 +18,16 @@ type topicKey struct {
 	Server []string // broker keys that give the default, first found wins
 	Gone   bool     // removed in Kafka 4.0: accepted, without effect, told only if set
 
-	apply func(*topicSettings, string) // nil: checked, but nothing reads it (yet)
+	apply  func(*topicSettings, string) // nil: checked, but nothing reads it (yet)
+	source int8                         // of an override; 0: sourceTopic (see config_named.go for the others)
+}
+
+// override is what was set for just this topic, or whatever the table is of.
+func (k *topicKey) override(v string) configValue {
+	if k.source != 0 {
+		return configValue{k.Name, v, k.source}
+	}
+	return configValue{k.Name, v, sourceTopic}
 }
 
 // topicSettings is what a topic's settings mean to the rooms below.
@@ -36,6 +45,10 @@ const (
 	sourceCluster int8 = 3 // set for all brokers while they run
 	sourceStatic  int8 = 4
 	sourceDefault int8 = 5
+	sourceLogger  int8 = 6
+
+	sourceClientMetrics int8 = 7
+	sourceGroup         int8 = 8
 )
 
 // configValue is a value and where it was said.
@@ -68,7 +81,10 @@ var topicIndex = func() map[string]int {
 func (k *topicKey) synonyms(c *Config, overrides map[string]string) []configValue {
 	var out []configValue
 	if v, ok := overrides[k.Name]; ok {
-		out = append(out, configValue{k.Name, v, sourceTopic})
+		out = append(out, k.override(v))
+	}
+	if k.source == sourceGroup && len(k.Server) == 0 { // as Kafka's answer has it
+		return append(out, configValue{k.Name, k.Default, sourceDefault})
 	}
 	said := c.said(k.Server...)
 	if len(said) > 0 && (said[0].Source != sourceDefault || said[0].Name == k.Server[0]) {
@@ -81,7 +97,7 @@ func (k *topicKey) synonyms(c *Config, overrides map[string]string) []configValu
 // each of thousands of topics, so it makes no list.
 func (k *topicKey) value(c *Config, overrides map[string]string) configValue {
 	if v, ok := overrides[k.Name]; ok {
-		return configValue{k.Name, v, sourceTopic}
+		return k.override(v)
 	}
 	if v, ok := c.given(k.Server...); ok {
 		v.Value = inUnitOf(v)

@@ -53,6 +53,7 @@ var topicTable = []topicKey{
 	{
 		ConfigKey: number[int64]("delete.retention.ms", TypeLong, "86400000", 0, maxInt64, "ms", "how long a compacted topic keeps its tombstones", nil),
 		Server:    []string{"log.cleaner.delete.retention.ms"},
+		apply:     func(s *topicSettings, v string) { s.Log.DeleteRetention = asTime(v) },
 	},
 	{
 		ConfigKey: number[int64]("file.delete.delay.ms", TypeLong, "60000", 0, maxInt64, "ms", "time between taking a file out of use and deleting it", nil),
@@ -85,6 +86,7 @@ var topicTable = []topicKey{
 	{
 		ConfigKey: number[int64]("max.compaction.lag.ms", TypeLong, "9223372036854775807", 1, maxInt64, "ms", "longest time a record may wait for compaction", nil),
 		Server:    []string{"log.cleaner.max.compaction.lag.ms"},
+		apply:     func(s *topicSettings, v string) { s.Log.CompactWithin = asTime(v) },
 	},
 	{
 		ConfigKey: number[int]("max.message.bytes", TypeInt, "1048588", 0, maxInt32, "bytes", "largest batch, as sent (compressed), with its 61 byte header", nil),
@@ -132,10 +134,12 @@ var topicTable = []topicKey{
 	{
 		ConfigKey: fraction("min.cleanable.dirty.ratio", "0.5", 0, 1, "share of a log that must be uncompacted before it is compacted"),
 		Server:    []string{"log.cleaner.min.cleanable.ratio"},
+		apply:     func(s *topicSettings, v string) { s.Log.DirtyRatio, _ = strconv.ParseFloat(v, 64) }, // the row has checked it
 	},
 	{
 		ConfigKey: number[int64]("min.compaction.lag.ms", TypeLong, "0", 0, maxInt64, "ms", "shortest time a record stays uncompacted", nil),
 		Server:    []string{"log.cleaner.min.compaction.lag.ms"},
+		apply:     func(s *topicSettings, v string) { s.Log.CompactAfter = asTime(v) },
 	},
 	{
 		ConfigKey: number[int]("min.insync.replicas", TypeInt, "1", 1, maxInt32, "count", "replicas that must be in sync for acks=all; never more than the topic has", nil),

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"millrace/engine/batch"
-	"millrace/engine/journal"
 )
 
 // Append is one batch on its way into a log. The caller owns it and may use it
@@ -23,7 +22,7 @@ type Append struct {
 
 	log    *Log
 	epoch  Epoch
-	ticket journal.Ticket
+	ticket promise
 	wait   bool // ticket counts (sync, or flush.messages is due)
 
 	// Guarded by queue.mu of log.
@@ -67,7 +66,7 @@ func (l *Log) Append(a *Append, epoch Epoch) error {
 func (l *Log) Enqueue(a *Append, epoch Epoch) {
 	a.log, a.epoch, a.next = l, epoch, nil
 	a.Err, a.Duplicate, a.LogAppendTime, a.wait = nil, false, -1, false
-	a.ticket = journal.Ticket{}
+	a.ticket = promise{}
 	q := &l.queue
 	q.mu.Lock()
 	a.state = queued
@@ -174,7 +173,7 @@ func (a *Append) unpark() {
 
 // Waits reports whether Wait would have to wait. To be asked after Write.
 func (a *Append) Waits() bool {
-	return a.Err == nil && a.wait && !a.log.journal.Done(a.ticket)
+	return a.Err == nil && a.wait && !a.ticket.kept()
 }
 
 // Wait returns when a is as safe as the log's durability says: in sync mode

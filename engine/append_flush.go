@@ -9,7 +9,7 @@ func (l *Log) flushDue(c *Config, records int64) bool {
 	l.mu.unflushed += records
 	if l.mu.unflushed >= c.FlushMessages {
 		l.mu.unflushed = 0
-		l.mu.last = l.journal.AddSync(&l.owner)
+		l.mu.last = l.home.Load().addSync()
 		return true
 	}
 	if c.FlushEvery != noLimit && l.mu.flushTimer == nil {

@@ -240,7 +240,8 @@ func (l *Log) publish(seg *segment, pos int64) {
 	}
 	wait := true
 	if c.Durability == Sync {
-		l.mu.last = l.journal.Add(&l.owner, l.epoch.Load(), before, int64(r.end), r.batches)
+		h := l.home.Load()
+		l.mu.last = promise{h, h.journal.Add(&h.owner, l.epoch.Load(), before, int64(r.end), r.batches)}
 	} else {
 		wait = l.flushDue(c, r.records)
 	}

@@ -40,6 +40,11 @@ type Config struct {
 	Delete         bool          // cleanup.policy has "delete"
 	Compact        bool          // cleanup.policy has "compact"
 
+	DeleteRetention time.Duration // delete.retention.ms: how long compaction keeps a null value after it first met it
+	CompactAfter    time.Duration // min.compaction.lag.ms: younger records are not compacted
+	CompactWithin   time.Duration // max.compaction.lag.ms: a record is compacted at the latest this long after
+	DirtyRatio      float64       // min.cleanable.dirty.ratio: share of bytes not looked at from which a pass is due
+
 	Durability    Durability    // millrace.durability
 	FlushMessages int64         // flush.messages: page-cache only; an append that fills this many waits for a sync
 	FlushEvery    time.Duration // flush.ms: page-cache only; unsynced bytes are never older than this
@@ -64,6 +69,10 @@ func DefaultConfig() Config {
 		FlushMessages:  math.MaxInt64,
 		FlushEvery:     math.MaxInt64,
 		ProducerExpiry: 24 * time.Hour,
+
+		DeleteRetention: 24 * time.Hour,
+		CompactWithin:   math.MaxInt64,
+		DirtyRatio:      0.5,
 	}
 }
 
@@ -94,6 +103,14 @@ func (c *Config) Validate() error {
 		return &ConfigError{"index.interval.bytes", c.IndexInterval, "at least 0"}
 	case c.DeleteDelay < 0:
 		return &ConfigError{"file.delete.delay.ms", c.DeleteDelay.Milliseconds(), "at least 0"}
+	case c.DeleteRetention < 0:
+		return &ConfigError{"delete.retention.ms", c.DeleteRetention.Milliseconds(), "at least 0"}
+	case c.CompactAfter < 0:
+		return &ConfigError{"min.compaction.lag.ms", c.CompactAfter.Milliseconds(), "at least 0"}
+	case c.CompactWithin < time.Millisecond || c.CompactWithin < c.CompactAfter:
+		return &ConfigError{"max.compaction.lag.ms", c.CompactWithin.Milliseconds(), fmt.Sprintf("at least 1 and min.compaction.lag.ms (%d)", c.CompactAfter.Milliseconds())}
+	case !(c.DirtyRatio >= 0 && c.DirtyRatio <= 1):
+		return &ConfigError{"min.cleanable.dirty.ratio", c.DirtyRatio, "in [0, 1]"}
 	case c.Durability != Sync && c.Durability != PageCache:
 		return &ConfigError{"millrace.durability", int8(c.Durability), "sync or page-cache"}
 	case c.FlushMessages < 1:

@@ -41,6 +41,7 @@
 //	    00000000000000104711.snapshot    producers' sequences as of that offset
 //	    leader-epoch-checkpoint          first offset of each leader epoch
 //	    partition.metadata               the topic's id (Store)
+//	    .millrace-moves                  how often the log moved between data directories
 //	    .millrace-sync-failed            a sync has failed: the next opening writes the tail again
 //	    *.deleted                        unlinked after Config.DeleteDelay
 //	    *.cut                            taken out by recovery; nobody reads it
@@ -88,5 +89,6 @@
 // append_write.go (the way in), segment.go and segment_walk.go, read.go and
 // slice.go (the way out), read_time.go; log_roll.go, log_journal.go,
 // log_truncate.go, retention.go; log_open.go, recover.go (the table),
-// recover_run.go, recover_scan.go, dormant.go; store.go.
+// recover_run.go, recover_scan.go, dormant.go; store.go; store_move.go,
+// store_move_copy.go, store_move_swap.go, store_move_load.go.
 package engine

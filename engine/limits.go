@@ -52,3 +52,26 @@ const (
 	_ = uint(recoverChunk - batch.HeaderSize) // a header fits in a chunk
 	_ = uint(walkChunk - batch.HeaderSize)    // likewise
 )
+
+// Bounds of moving a log to another data directory.
+const (
+	// moveChunk is read and written at once. A worker checks after each whether it
+	// should stop, so it bounds that wait as well.
+	moveChunk = 256 << 10
+
+	// moveSyncBytes are written between two syncs: on a device that writes 200 MB/s
+	// a sync of somebody else's append waits some 80 ms for it at most.
+	moveSyncBytes = 16 << 20
+
+	// moveRest is what may be left to copy with appends halted: some 5 ms. A log that
+	// is not caught up with may have it doubled moveRestDoublings times (16 MiB).
+	moveRest          = 1 << 20
+	moveRestDoublings = 4
+
+	// maxWantedDirs bounds the wishes for logs that do not exist yet, some 100 bytes each.
+	maxWantedDirs = 10000
+
+	// leastMoveWait is not worth a timer; maxMoveWait is what one chunk costs at most.
+	leastMoveWait = time.Millisecond
+	maxMoveWait   = time.Hour
+)

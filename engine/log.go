@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,18 +28,15 @@ const NoEpoch Epoch = -1
 // Log is one append-only sequence of record batches, kept in Kafka's files.
 // See the package comment for what it promises and who may call what at once.
 type Log struct {
-	folder     *folder
+	home       atomic.Pointer[home] // changed by a move, with mu held
 	topic      string
 	partition  int32
 	logger     *slog.Logger
 	now        func() time.Time
 	indexes    *index.Set
 	background *Background
-	checkpoint func(*Log) error // never nil
 	wrote      func(int, int64) // never nil
-	journal    *journal.Journal
-	owner      logOwner    // what the journal sees of this log
-	standalone *standalone // nil in a Store
+	standalone *standalone      // nil in a Store
 
 	config   atomic.Pointer[Config]
 	segments atomic.Pointer[[]*segment] // ascending, never empty, never changed in place; the last one is active
@@ -66,7 +62,6 @@ type Log struct {
 	epochs      *checkpoint.Epochs
 	retainBelow atomic.Int64
 	observer    atomic.Pointer[func(Offset)]
-	poisoned    atomic.Pointer[PoisonedError]
 	closed      atomic.Bool
 
 	queue queue
@@ -74,17 +69,20 @@ type Log struct {
 	mu struct {
 		sync.Mutex // the holder appends, rolls, truncates; see the package comment
 		producers  *producers.Table
-		run        run            // what the next write will hold
-		last       journal.Ticket // of the newest write
-		rolled     journal.Ticket // of the newest roll: the closed segment is synced
-		failed     error          // a failed write could not be taken back: no more appends
-		replaying  bool           // recovery appends from the journal
-		dormant    bool           // opened after a clean stop and not changed yet (dormant.go)
-		unflushed  int64          // records since the last sync (flush.messages)
-		flushTimer *time.Timer    // flush.ms; nil when not armed
-		snapshotAt Offset         // newest producer snapshot written
+		run        run         // what the next write will hold
+		last       promise     // of the newest write
+		rolled     promise     // of the newest roll: the closed segment is synced
+		failed     error       // a failed write could not be taken back: no more appends
+		replaying  bool        // recovery appends from the journal
+		dormant    bool        // opened after a clean stop and not changed yet (dormant.go)
+		unflushed  int64       // records since the last sync (flush.messages)
+		flushTimer *time.Timer // flush.ms; nil when not armed
+		snapshotAt Offset      // newest producer snapshot written
+		copier     *copier     // follows the log to another directory; nil when it stays
 	}
 	flushes sync.WaitGroup // running flush.ms timers
+
+	cleaning cleaning
 }
 
 // Start is the first offset a reader may ask for.
@@ -122,10 +120,10 @@ func (l *Log) RecoveryPoint() Offset {
 func (l *Log) Epoch() Epoch { return Epoch(l.epoch.Load()) }
 
 // ID names the log in the commit journal.
-func (l *Log) ID() journal.LogID { return l.owner.id }
+func (l *Log) ID() journal.LogID { return l.home.Load().owner.id }
 
 // Dir is the log's folder.
-func (l *Log) Dir() string { return l.folder.dir() }
+func (l *Log) Dir() string { return l.home.Load().folder.dir() }
 
 // Topic is the topic's name.
 func (l *Log) Topic() string { return l.topic }
@@ -154,7 +152,7 @@ func (l *Log) SetConfig(c Config) {
 	old := l.config.Swap(&c)
 	l.mu.producers.SetExpiry(c.ProducerExpiry)
 	if old.Durability == PageCache && c.Durability == Sync && !l.closed.Load() {
-		l.mu.last = l.journal.AddSync(&l.owner)
+		l.mu.last = l.home.Load().addSync()
 	}
 }
 
@@ -216,52 +214,10 @@ func (l *Log) Sync() error {
 		l.mu.Unlock()
 		return l.poisonError()
 	}
-	t := l.journal.AddSync(&l.owner)
+	t := l.home.Load().addSync()
 	l.mu.unflushed = 0
 	l.mu.Unlock()
 	return l.wait(t)
-}
-
-// wait waits for a round and remembers a failure (L4).
-func (l *Log) wait(t journal.Ticket) error {
-	err := l.journal.Wait(t)
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, journal.ErrPoisoned) {
-		l.poison(err)
-		return l.poisoned.Load()
-	}
-	return err
-}
-
-// suspectName is the file that tells the next opening that a sync has failed
-// here (see rewriter). It need not be durable: with the machine's memory goes
-// what it warns of.
-const suspectName = ".millrace-sync-failed"
-
-// poison refuses all further appends (L4); reads go on. The journal is told, also
-// when the failed sync was the log's own: its records may be the only copy of
-// what was acknowledged, so it must neither acknowledge more nor forget them.
-func (l *Log) poison(cause error) {
-	if !l.poisoned.CompareAndSwap(nil, &PoisonedError{Dir: l.Dir(), Cause: cause}) {
-		return
-	}
-	l.journal.Fail(cause)
-	f, err := l.folder.open(suspectName, os.O_RDWR|os.O_CREATE)
-	if err != nil {
-		l.logger.Error("cannot note that a sync has failed; start the machine anew before opening this log again",
-			"log", l.Dir(), "error", err)
-		return
-	}
-	f.Close()
-}
-
-func (l *Log) poisonError() error {
-	if p := l.poisoned.Load(); p != nil {
-		return p
-	}
-	return nil
 }
 
 // refusal says why the log takes no appends now. Caller holds mu.
@@ -269,8 +225,8 @@ func (l *Log) refusal() error {
 	if l.closed.Load() {
 		return ErrClosed
 	}
-	if p := l.poisoned.Load(); p != nil {
-		return p
+	if err := l.poisonError(); err != nil {
+		return err
 	}
 	return l.mu.failed
 }
@@ -285,7 +241,10 @@ func (l *Log) active() *segment {
 	return list[len(list)-1]
 }
 
-func (l *Log) fs() vfs.FS { return l.folder.fs }
+// file is the path of a file of the log.
+func (l *Log) file(name string) string { return l.home.Load().folder.file(name) }
+
+func (l *Log) fs() vfs.FS { return l.home.Load().folder.fs }
 
 // Close syncs the log, writes what makes the next start cheap, and ends its
 // use. Appends that are queued get ErrClosed; slices stay readable until they

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"sync/atomic"
 
 	"millrace/engine/journal"
@@ -10,23 +11,36 @@ import (
 // logOwner is a log as its journal sees it (see journal.Owner). A type of its
 // own, so that none of these methods shows on Log.
 type logOwner struct {
-	log *Log
-	id  journal.LogID
+	log  *Log
+	id   journal.LogID
+	left atomic.Bool // the log lives elsewhere now: nothing here is owed, nor told, any more
 }
 
 // ID implements journal.Owner.
 func (o *logOwner) ID() journal.LogID { return o.id }
 
 // End implements journal.Owner; called under the journal's lock.
-func (o *logOwner) End() int64 { return o.log.end.Load() }
+func (o *logOwner) End() int64 {
+	if o.left.Load() {
+		return math.MinInt64
+	}
+	return o.log.end.Load()
+}
 
 // Synced raises Durable. It comes under the journal's lock and never after a
 // Cut that took the bytes back, so a plain rise is right.
-func (o *logOwner) Synced(end int64) { raise(&o.log.durable, end) }
+func (o *logOwner) Synced(end int64) {
+	if !o.left.Load() {
+		raise(&o.log.durable, end)
+	}
+}
 
 // SegmentSynced raises the recovery point, and Durable with it: bytes synced in
 // their segment are durable.
 func (o *logOwner) SegmentSynced(end int64) {
+	if o.left.Load() {
+		return
+	}
 	raise(&o.log.durable, end)
 	raise(&o.log.synced, end)
 }
@@ -43,6 +57,9 @@ func (o *logOwner) Notify() {
 // where the next one begins.
 func (o *logOwner) SyncTargets() []vfs.File {
 	l := o.log
+	if o.left.Load() {
+		return nil
+	}
 	synced := Offset(l.synced.Load())
 	list := *l.segments.Load()
 	end := l.End()
@@ -62,6 +79,9 @@ func (o *logOwner) SyncTargets() []vfs.File {
 			continue
 		}
 		files = append(files, f)
+	}
+	if n := &l.home.Load().names; n.made.Load() > n.done.Load() {
+		files = append(files, n)
 	}
 	return files
 }

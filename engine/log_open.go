@@ -85,20 +85,16 @@ func (o *LogOptions) complete(dir string) error {
 // openLog opens a log whose journal is o.Journal.
 func openLog(dir string, o *LogOptions) (*Log, error) {
 	l := &Log{
-		folder: newFolder(o.FS, dir), topic: o.Topic, partition: o.Partition,
+		topic: o.Topic, partition: o.Partition,
 		logger: o.Logger, now: o.Now, indexes: o.Indexes, background: o.Background,
-		checkpoint: o.Checkpoint, journal: o.Journal,
 	}
 	if l.background == nil {
 		l.background = NewBackground(o.Logger)
 	}
-	if l.checkpoint == nil {
-		l.checkpoint = func(*Log) error { return nil }
-	}
 	if l.wrote = o.wrote; l.wrote == nil {
 		l.wrote = func(int, int64) {}
 	}
-	l.owner = logOwner{log: l, id: journal.LogID{Topic: o.TopicID, Partition: o.Partition}}
+	l.home.Store(newHome(l, newFolder(o.FS, dir), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint))
 	l.config.Store(&o.Config)
 	l.retainBelow.Store(noLimit)
 	l.ceiling.Store(noLimit)
@@ -123,7 +119,7 @@ func (l *Log) recover(o *LogOptions) error {
 	r := &recovery{
 		log: l, entries: o.Entries, point: o.RecoveryPoint, clean: o.Clean, progress: o.Progress,
 	}
-	_, err := l.fs().Stat(l.folder.file(suspectName))
+	_, err := l.fs().Stat(l.file(suspectName))
 	r.suspect = err == nil && !o.Clean
 	if r.segments, err = l.takeUp(); err != nil {
 		return fmt.Errorf("open %s: %w", l.Dir(), err)
@@ -187,6 +183,9 @@ func (l *Log) takeUp() ([]*segment, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = makeDir(fsys, l.Dir())
 	}
+	if err == nil {
+		names, err = l.finishSwap(names)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -194,13 +193,13 @@ func (l *Log) takeUp() ([]*segment, error) {
 	have := map[Offset]bool{}
 	for _, n := range names {
 		if whole, ok := strings.CutSuffix(n.Name, againSuffix); ok { // a crash in writeAgain
-			if err := fsys.Rename(l.folder.file(n.Name), l.folder.file(whole)); err != nil {
+			if err := fsys.Rename(l.file(n.Name), l.file(whole)); err != nil {
 				return nil, err
 			}
 			n.Name = whole
 		}
 		if base, kind, ok := parseName(n.Name); ok && kind == logSuffix {
-			s, err := loadSegment(base, l.folder, l.indexes, l.config.Load())
+			s, err := loadSegment(base, l.home.Load().folder, l.indexes, l.config.Load())
 			if err != nil {
 				return nil, err
 			}
@@ -215,7 +214,7 @@ func (l *Log) takeUp() ([]*segment, error) {
 			l.unlinkLater([]string{n.Name})
 		}
 		if orphan {
-			if err := fsys.Remove(l.folder.file(n.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := fsys.Remove(l.file(n.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
 		}
@@ -255,8 +254,9 @@ func parseName(name string) (base Offset, suffix string, ok bool) {
 // whole file system since; else the log's own files are synced here.
 func (l *Log) recovered(synced bool) error {
 	if !synced && l.synced.Load() < l.end.Load() {
-		files := l.owner.SyncTargets()
-		defer l.owner.ReleaseTargets(files)
+		owner := &l.home.Load().owner
+		files := owner.SyncTargets()
+		defer owner.ReleaseTargets(files)
 		if err := vfs.SyncMany(l.fs(), l.Dir(), files); err != nil {
 			return fmt.Errorf("sync %s after recovery: %w", l.Dir(), err)
 		}
@@ -268,7 +268,7 @@ func (l *Log) recovered(synced bool) error {
 	}
 	l.synced.Store(l.end.Load())
 	l.durable.Store(l.end.Load())
-	if err := l.fs().Remove(l.folder.file(suspectName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.fs().Remove(l.file(suspectName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", suspectName, err)
 	}
 	return nil
@@ -292,7 +292,7 @@ func (l *Log) moved(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.failed = ErrClosed
-	l.folder.path.Store(&dir)
+	l.home.Load().folder.path.Store(&dir)
 	l.epochs.SetDir(dir)
 	for _, s := range *l.segments.Load() {
 		s.index.SetPath(s.path(indexSuffix))

@@ -40,6 +40,21 @@ func (l *Log) reloadProducers(end Offset) error {
 	return l.walkProducers(max(Offset(from), 0), end)
 }
 
+// NewestProducer is the largest producer id that the log knows, -1 if it knows none. A log that nobody has written to since the
+// start is taken up for it.
+func (l *Log) NewestProducer() (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.wake(); err != nil {
+		return -1, err
+	}
+	newest := int64(-1)
+	for _, p := range l.mu.producers.List() {
+		newest = max(newest, p.ProducerID)
+	}
+	return newest, nil
+}
+
 // walkProducers notes every idempotent batch in [from, end). What lies below
 // Start is still looked at, since a producer may send it again, but nothing is
 // owed there: damage is passed over.

@@ -35,8 +35,11 @@ func (l *Log) mustRoll(s *segment, c *Config, used, size int64, last Offset, max
 func (l *Log) age(s *segment, c *Config) {
 	s.w.created = l.now()
 	s.w.rollAfter = c.SegmentAge
+	if c.Compact {
+		s.w.rollAfter = min(s.w.rollAfter, c.CompactWithin) // an active segment is not compacted
+	}
 	if c.SegmentJitter > 0 {
-		s.w.rollAfter -= time.Duration(rand.Int64N(int64(min(c.SegmentJitter, c.SegmentAge))))
+		s.w.rollAfter -= time.Duration(rand.Int64N(int64(min(c.SegmentJitter, s.w.rollAfter))))
 	}
 }
 
@@ -60,7 +63,7 @@ func (l *Log) roll(base Offset) error {
 			return err
 		}
 	}
-	fresh, err := createSegment(base, l.folder, l.indexes, c)
+	fresh, err := createSegment(base, l.home.Load().folder, l.indexes, c)
 	if err != nil {
 		return l.storageError("roll", err)
 	}
@@ -82,7 +85,9 @@ func (l *Log) roll(base Offset) error {
 	}
 	l.addSegment(fresh)
 	if synced {
-		l.mu.rolled = l.journal.AddSync(&l.owner)
+		l.mu.rolled = l.home.Load().addSync()
+	} else {
+		l.home.Load().names.made.Add(1)
 	}
 	return nil
 }
@@ -91,7 +96,7 @@ func (l *Log) roll(base Offset) error {
 func (l *Log) syncDir() error {
 	if err := l.fs().SyncDir(l.Dir()); err != nil {
 		l.poison(err)
-		return l.poisoned.Load()
+		return l.poisonError()
 	}
 	return nil
 }
@@ -131,7 +136,7 @@ func (l *Log) dropSnapshots(doomed func(o Offset, newer int) bool) error {
 		if !doomed(Offset(o), len(list)-1-i) {
 			continue
 		}
-		err := l.fs().Remove(l.folder.file(producers.SnapshotName(o)))
+		err := l.fs().Remove(l.file(producers.SnapshotName(o)))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -89,18 +89,18 @@ func (s *standalone) read(o *LogOptions, dir, name string) Offset {
 // write brings recovery point and start to the disk.
 func (s *standalone) write(l *Log) error {
 	start := checkpoint.Offsets{s.key: int64(l.Start())}
-	if err := start.Write(l.fs(), l.folder.file(checkpoint.LogStarts)); err != nil {
+	if err := start.Write(l.fs(), l.file(checkpoint.LogStarts)); err != nil {
 		return err
 	}
 	point := checkpoint.Offsets{s.key: int64(l.RecoveryPoint())}
-	return point.Write(l.fs(), l.folder.file(checkpoint.RecoveryPoints))
+	return point.Write(l.fs(), l.file(checkpoint.RecoveryPoints))
 }
 
 // close ends what openStandalone began. clean says that everything is synced
 // and closed in order, so that the next start need not look.
 func (s *standalone) close(l *Log, clean bool) error {
-	err := l.journal.Close()
-	if err == nil && clean && l.poisoned.Load() == nil && l.mu.failed == nil {
+	err := l.home.Load().journal.Close()
+	if err == nil && clean && l.poisonError() == nil && l.mu.failed == nil {
 		if err = s.write(l); err == nil {
 			err = checkpoint.MarkClean(l.fs(), l.Dir(), -1)
 		}

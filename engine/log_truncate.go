@@ -27,6 +27,8 @@ func (l *Log) TruncateTo(o Offset) error {
 	if err := l.wake(); err != nil {
 		return err
 	}
+	lowest := Offset(math.MinInt64)
+	defer func() { l.noteCut(lowest) }()
 	if o < l.Start() || o < (*l.segments.Load())[0].base {
 		return l.reset(o)
 	}
@@ -37,6 +39,7 @@ func (l *Log) TruncateTo(o Offset) error {
 	if cut.offset < l.Start() {
 		return l.reset(l.Start()) // the batch holds Start as well: nothing readable is left (L2)
 	}
+	lowest = cut.offset
 	if err := l.lowerRecoveryPoint(cut.offset); err != nil {
 		return err
 	}
@@ -110,7 +113,7 @@ func (l *Log) lowerRecoveryPoint(to Offset) error {
 		return nil
 	}
 	l.ceiling.Store(int64(to)) // until forget
-	if err := l.checkpoint(l); err != nil {
+	if err := l.home.Load().checkpoint(l); err != nil {
 		return l.storageError("checkpoint before truncation", err)
 	}
 	return nil
@@ -179,7 +182,7 @@ func (l *Log) cutActive(pos int64, o Offset) error {
 	}
 	if err := f.Sync(); err != nil {
 		l.poison(err)
-		return l.poisoned.Load()
+		return l.poisonError()
 	}
 	return nil
 }
@@ -237,7 +240,8 @@ func (s *segment) noteTimestamps(c *Config) error {
 // lowers the rungs once the journal can no longer raise them. End is lowered
 // already. Caller holds mu.
 func (l *Log) forget(end Offset, from int64) error {
-	t := l.journal.Cut(&l.owner, from)
+	h := l.home.Load()
+	t := promise{h, h.journal.Cut(&h.owner, from)}
 	if l.durable.Load() > int64(end) || from == math.MinInt64 {
 		l.durable.Store(int64(end))
 	}
@@ -257,6 +261,7 @@ func (l *Log) ResetTo(o Offset) error {
 	if err := l.refusal(); err != nil {
 		return err
 	}
+	l.cleaning.cut(0)
 	return l.reset(o)
 }
 
@@ -264,10 +269,11 @@ func (l *Log) ResetTo(o Offset) error {
 // crash in between opens a log that ends below its start, which is emptied, or
 // one that merely starts later than before.
 func (l *Log) reset(o Offset) error {
+	defer l.noteCut(math.MinInt64)
 	c := l.config.Load()
 	l.start.Store(int64(o))
 	l.ceiling.Store(int64(o))
-	if err := l.checkpoint(l); err != nil {
+	if err := l.home.Load().checkpoint(l); err != nil {
 		// The disk may have the new start. An append below it would be emptied
 		// away at the next opening.
 		l.mu.failed = l.storageError("checkpoint before reset", err)
@@ -283,7 +289,7 @@ func (l *Log) reset(o Offset) error {
 	if err := l.syncDir(); err != nil {
 		return err
 	}
-	fresh, err := createSegment(o, l.folder, l.indexes, c)
+	fresh, err := createSegment(o, l.home.Load().folder, l.indexes, c)
 	if err != nil {
 		l.mu.failed = l.storageError("reset", err)
 		return l.mu.failed
@@ -323,7 +329,7 @@ func (l *Log) SetStart(o Offset) error {
 		return nil
 	}
 	l.raiseStart(o)
-	if err := l.checkpoint(l); err != nil {
+	if err := l.home.Load().checkpoint(l); err != nil {
 		return l.storageError("checkpoint the log's start", err)
 	}
 	if err := l.epochs.TruncateStart(int64(o)); err != nil {

@@ -23,7 +23,7 @@ func (l *Log) OffsetForTime(ts int64) (off Offset, recordTs int64, found bool, e
 				return -1, -1, false, err
 			}
 			i--
-		case errors.Is(err, errGone):
+		case errors.Is(err, errGone) || err != nil && l.isGone(list[i]):
 			i = -1 // the list has changed
 		case found || err != nil:
 			return off, recordTs, found, err
@@ -172,6 +172,9 @@ func (l *Log) maxTimestamp() (Offset, int64, error) {
 	}
 	defer best.unpin()
 	e, found, err := best.locate(Offset(best.maxTsOff.Load()))
+	if err != nil && l.isGone(best) {
+		return -1, -1, errGone
+	}
 	if errors.Is(err, index.ErrCorrupt) {
 		if err := l.repairIndex(best, err); err != nil {
 			return -1, -1, err

@@ -33,6 +33,7 @@ type damage struct {
 	finding
 	pos    int64
 	offset Offset // that the batch there should hold
+	mayBe  bool   // it is none if the journal has nothing for it
 	err    *CorruptError
 }
 
@@ -96,6 +97,9 @@ func (r *recovery) segment(i int, first bool) (cutHere bool, err error) {
 			if n > 0 {
 				continue // the scan goes over the mended bytes as well
 			}
+		}
+		if d.mayBe {
+			break
 		}
 		switch v := decide(d.finding); v {
 		case setAside:
@@ -400,7 +404,7 @@ func (r *recovery) takeAway() error {
 func (r *recovery) startEmpty(at Offset) error {
 	l := r.log
 	c := l.config.Load()
-	s, err := createSegment(at, l.folder, l.indexes, c)
+	s, err := createSegment(at, l.home.Load().folder, l.indexes, c)
 	if err != nil {
 		return err
 	}

@@ -90,15 +90,15 @@ func (r *recovery) judge(d *damage, s *segment, i int) {
 }
 
 // gapBefore looks for a tail that is missing to the byte: a closed segment that
-// ends below the next one's base. Compaction leaves such gaps, and so does a
-// follower's append across a hole wider than a segment's span; a crash leaves
-// them where the file's size was not synced.
+// ends below the next one's base. A crash leaves such gaps where the file's size
+// was not synced; a follower's append across a hole wider than a segment's span
+// does; and so does another program's compaction (ours keeps the last batch of a
+// segment), which is why in a compacted log a gap that the journal cannot fill is none.
 func (r *recovery) gapBefore(s *segment, next Offset, i int) *damage {
-	c := r.log.config.Load()
-	if next == noLimit || r.end == next || c.Compact || r.end < r.point || next-r.end > maxOffsetSpan/2 {
+	if next == noLimit || r.end == next || r.end < r.point || next-r.end > maxOffsetSpan/2 {
 		return nil
 	}
-	d := &damage{pos: s.size.Load(), offset: r.end}
+	d := &damage{pos: s.size.Load(), offset: r.end, mayBe: r.log.config.Load().Compact}
 	d.checksum, d.sane = true, true
 	d.err = &CorruptError{Want: fmt.Sprintf("a batch at %d", r.end), Got: "the end of the file"}
 	r.judge(d, s, i)

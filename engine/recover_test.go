@@ -291,7 +291,7 @@ func TestRecoveryIsBoundedByTheRecoveryPoint(t *testing.T) {
 	if err := l.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.checkpoint(l); err != nil {
+	if err := l.home.Load().checkpoint(l); err != nil {
 		t.Fatal(err)
 	}
 	putN(t, l, 10)

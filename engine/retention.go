@@ -151,10 +151,11 @@ func (l *Log) giveUp(segments []*segment) error {
 }
 
 func (l *Log) unlinkLater(names []string) {
+	where := l.home.Load().folder // theirs, also when the log has moved by then
 	l.background.After(l.config.Load().DeleteDelay, "unlink "+names[0], func() error {
 		var all error
 		for _, n := range names {
-			if err := l.fs().Remove(l.folder.file(n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := where.fs.Remove(where.file(n)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				all = errors.Join(all, err)
 			}
 		}

@@ -106,3 +106,26 @@ func TestSnapshotsAreKeptAsKafkaDoes(t *testing.T) {
 	}
 	closeLog(t, l)
 }
+
+// Claim: what Sync has returned for in page-cache mode survives a loss of power whatever becomes of names, and so does
+// what is acknowledged once the topic is a synced one.
+// Method: a log that rolls, synced; then one that rolls, switched to sync and appended to; only what is synced survives.
+func TestSyncOfPageCacheLogCoversNames(t *testing.T) {
+	for _, change := range []bool{false, true} {
+		disk := faultfs.New(t)
+		c := smallLog()
+		c.Durability = PageCache
+		l := openTestLog(t, disk.Session(), c)
+		putN(t, l, 30) // rolls
+		if change {
+			c.Durability = Sync
+			l.SetConfig(c)
+			putN(t, l, 1)
+		} else if err := l.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		end := l.End()
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepNames(0))
+		requireValues(t, openTestLog(t, disk.Session(), c), 0, end)
+	}
+}

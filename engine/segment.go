@@ -21,6 +21,8 @@ const (
 	txnSuffix      = ".txnindex"
 	snapshotSuffix = ".snapshot"
 	deletedSuffix  = ".deleted" // unlinked after DeleteDelay, or at the next open
+	cleanedSuffix  = ".cleaned" // behind the others: compaction writes it; removed at the next open
+	swapSuffix     = ".swap"    // behind the others: compaction has written it, and the next open puts it in its place
 	againSuffix    = ".again"   // for a moment, in recovery after a failed sync
 	cutSuffix      = ".cut"     // taken out by recovery and kept for a person to look at
 )

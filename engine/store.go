@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -32,6 +34,8 @@ type StoreOptions struct {
 	CheckpointEvery time.Duration // default 1 min; < 0 never: the caller uses Checkpoint
 	RecoveryThreads int           // a data directory; default 2
 	IndexMaps       int           // memory-mapped indexes, all logs together; default 1000
+	MoveThreads     int           // logs that are moved between directories at the same time; default one a directory
+	MoveRate        int64         // bytes a second that all moves copy together (SetMoveRate); 0: no bound
 
 	Logger    *slog.Logger
 	Defaults  Config                    // zero: DefaultConfig()
@@ -42,14 +46,17 @@ type StoreOptions struct {
 	// written; it must not take locks that an append holds. nil: Log.Safe.
 	HighWatermark func(l *Log) Offset
 
+	Cleaner CleanerConfig // zero: DefaultCleaner()
+
 	// DirOffline is called once for each directory that fails while in use, without locks.
 	DirOffline func(dir string, err error)
 }
 
 // Store is many logs over several data directories: it finds and recovers them at the
-// start, makes and deletes them, and does their background work. One goroutine
-// keeps time (retention, checkpoints), one deletes files while there are any, and
-// each data directory has its journal's.
+// start, makes, moves and deletes them, and does their background work. One goroutine
+// keeps time (retention, checkpoints), one deletes files while there are any, a few
+// move logs while any are on their way, CleanerConfig.Threads compact, and each data
+// directory has its journal's.
 //
 // A directory that fails goes offline alone: its logs refuse appends, the others
 // serve on. A log that is damaged is set aside and named by Damaged; its files are
@@ -63,6 +70,7 @@ type Store struct {
 	brokerID   int32
 	clusterID  string
 	ids        topicIDs
+	moves      moves
 
 	// table is copied at every change, so that look-ups take no lock. Kept
 	// complete: a reader sees all logs of a Create or none.
@@ -82,6 +90,7 @@ type Store struct {
 	recycled chan struct{} // cap 1: a journal file was recycled or much was written, the recovery points have moved
 	unsaved  atomic.Int64  // bytes written since recycled was last told for them
 	counts   writeCounts
+	cleaner  *cleaner
 	keeper   sync.WaitGroup
 }
 
@@ -127,10 +136,14 @@ func (o *StoreOptions) fill() error {
 	setDefault(&o.RetentionCheck, 5*time.Minute)
 	setDefault(&o.CheckpointEvery, time.Minute)
 	setDefault(&o.RecoveryThreads, 2)
+	setDefault(&o.MoveThreads, len(o.Dirs))
 	setDefault(&o.IndexMaps, defaultIndexMaps)
 	o.IndexMaps = min(o.IndexMaps, max(1, int(reserved(openFileLimit()))/2)) // each may keep its file open
+	if o.Cleaner == (CleanerConfig{}) {
+		o.Cleaner = DefaultCleaner()
+	}
 	o.Logger = orDiscard(o.Logger)
-	return nil
+	return o.Cleaner.Validate()
 }
 
 func setDefault[T comparable](v *T, d T) {
@@ -164,12 +177,15 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 		recycled:   make(chan struct{}, 1),
 	}
 	s.table.Store(&map[checkpoint.TopicPartition]*Log{})
+	s.SetMoveRate(cmp.Or(o.MoveRate, math.MaxInt64))
 	err := s.open(ctx)
 	if err != nil {
 		s.abandon()
 		return nil, err
 	}
+	s.resumeMoves()
 	s.keeper.Add(1)
+	s.cleaner = newCleaner(s, s.o.Cleaner)
 	go s.keep() // owner: s; ends with Close, which waits for it
 	return s, nil
 }

@@ -46,20 +46,24 @@ func (d *dataDir) syncPageCache() error {
 		if l.Config().Durability != PageCache || l.RecoveryPoint() >= l.End() {
 			continue
 		}
-		last = l.askSync()
+		if t, ok := l.askSync(d.journal); ok {
+			last = t
+		}
 	}
 	return d.journal.Wait(last)
 }
 
-// askSync makes the log's files part of the next round.
-func (l *Log) askSync() journal.Ticket {
+// askSync makes the log's files part of the next round of j. ok is false if the log
+// has moved to another journal meanwhile, or is closed.
+func (l *Log) askSync(j *journal.Journal) (_ journal.Ticket, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed.Load() {
-		return journal.Ticket{}
+	h := l.home.Load()
+	if l.closed.Load() || h.journal != j {
+		return journal.Ticket{}, false
 	}
 	l.mu.unflushed = 0
-	return l.journal.AddSync(&l.owner)
+	return h.addSync().round, true
 }
 
 // writeIndexes hands index entries that are only in memory to the operating system:
@@ -111,7 +115,7 @@ func (d *dataDir) checkpoint() error {
 	}
 	covers := d.asked.Load()
 	points, starts := d.collect()
-	d.lastErr = errors.Join(d.write(checkpoint.RecoveryPoints, points), d.write(checkpoint.LogStarts, starts))
+	d.lastErr = errors.Join(d.write(checkpoint.RecoveryPoints, points), d.write(checkpoint.LogStarts, starts), d.writeCleaned())
 	d.done.Store(covers)
 	return d.lastErr
 }

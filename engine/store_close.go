@@ -25,6 +25,8 @@ func (s *Store) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	close(s.stop)
 	s.keeper.Wait()
+	s.moves.running.Wait()
+	s.cleaner.close()
 	s.background.Close()
 
 	errs := make([]error, len(s.dirs))

@@ -81,7 +81,9 @@ func (s *Store) Create(specs ...LogSpec) error {
 	if err != nil || len(drafts) == 0 {
 		return err
 	}
-	err = s.draw(drafts)
+	if err = forgetFormer(drafts); err == nil {
+		err = s.draw(drafts)
+	}
 	var logs []*Log
 	if err == nil {
 		logs, err = openDrafts(drafts)
@@ -95,6 +97,30 @@ func (s *Store) Create(specs ...LogSpec) error {
 			table[checkpoint.TopicPartition(l.key())] = l
 		}
 	})
+	return nil
+}
+
+// forgetFormer takes out of the checkpoint files what they say of deleted logs with the
+// same names: below a recovery point that is another's, a torn tail would be damage.
+func forgetFormer(drafts []draft) error {
+	for i := range drafts {
+		dr := &drafts[i]
+		d, key := dr.dir, checkpoint.TopicPartition(dr.key)
+		d.mu.Lock()
+		if _, there := d.mu.points[key]; there {
+			delete(d.mu.points, key)
+			delete(d.mu.starts, key)
+			d.outdated = true
+		}
+		d.mu.Unlock()
+		if !d.outdated {
+			continue
+		}
+		if err := d.checkpoint(); err != nil {
+			return dr.failure(err)
+		}
+		d.outdated = false
+	}
 	return nil
 }
 
@@ -136,7 +162,10 @@ func (s *Store) plan(specs []LogSpec) ([]draft, error) {
 					Cause: fmt.Errorf("the directory is offline and may hold it: %w", d.offline())}
 			}
 			planned[key] = true
-			d := leastLoaded(s.dirs, load)
+			d := s.wantedDir(key)
+			if d == nil {
+				d = leastLoaded(s.dirs, load)
+			}
 			load[d]++
 			drafts = append(drafts, draft{
 				dir: d, key: key, id: spec.TopicID, config: spec.Config,

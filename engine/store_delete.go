@@ -40,6 +40,11 @@ func (s *Store) Delete(topic string, partitions ...int32) error {
 	if err != nil {
 		return err
 	}
+	for _, x := range list {
+		if v := s.moveOf(x.log); x.log != nil && v != nil {
+			s.cancel(v)
+		}
+	}
 	// From here on nobody finds them.
 	s.change(func(table map[checkpoint.TopicPartition]*Log) {
 		for _, x := range list {
@@ -158,7 +163,8 @@ func (l *Log) cutAll() journal.Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end.Store(l.start.Load())
-	return l.journal.Cut(&l.owner, math.MinInt64)
+	h := l.home.Load()
+	return h.journal.Cut(&h.owner, math.MinInt64)
 }
 
 func dirsOf(list []doomed) []*dataDir {
@@ -178,6 +184,7 @@ func (x *doomed) end(s *Store) {
 	d.mu.Lock()
 	delete(d.mu.points, key)
 	delete(d.mu.starts, key)
+	d.outdated = true
 	if d.mu.live[key] == x.log {
 		delete(d.mu.live, key)
 	}

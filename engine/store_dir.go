@@ -32,12 +32,14 @@ type dataDir struct {
 	path  string
 	fs    vfs.FS
 
-	lock    io.Closer
-	listed  bool             // its logs are known
-	clean   bool             // it was stopped cleanly; the marker is gone by now
-	place   string           // folder of the journal
-	journal *journal.Journal // nil if the directory was offline from the start
-	former  *journal.Journal // the journal of the last life, if it lies elsewhere; nil once forgotten
+	lock     io.Closer
+	listed   bool             // its logs are known
+	outdated bool             // the checkpoint files tell of logs that are gone; guarded by Store.mu
+	futures  []string         // folders of copies that the last life had begun (store_move_load.go)
+	clean    bool             // it was stopped cleanly; the marker is gone by now
+	place    string           // folder of the journal
+	journal  *journal.Journal // nil if the directory was offline from the start
+	former   *journal.Journal // the journal of the last life, if it lies elsewhere; nil once forgotten
 
 	failed atomic.Pointer[dirFailure] // offline
 
@@ -49,10 +51,11 @@ type dataDir struct {
 
 	mu struct {
 		sync.Mutex
-		live   map[checkpoint.TopicPartition]*Log // open, or about to be
-		points checkpoint.Offsets                 // recovery points as read, for those not open
-		starts checkpoint.Offsets
-		aside  bool // a log was set aside
+		live            map[checkpoint.TopicPartition]*Log // open, or about to be
+		points          checkpoint.Offsets                 // recovery points as read, for those not open
+		starts          checkpoint.Offsets
+		dirty, horizons checkpoint.Offsets // of compaction, as read
+		aside           bool               // a log was set aside
 	}
 }
 
@@ -192,6 +195,7 @@ func (d *dataDir) prepare() error {
 	}
 	d.mu.points = read(checkpoint.RecoveryPoints)
 	d.mu.starts = read(checkpoint.LogStarts)
+	d.mu.dirty, d.mu.horizons = read(checkpoint.CleanerOffsets), read(checkpoint.CleanHorizons)
 	d.highMarks = read(checkpoint.HighWatermarks)
 	return nil
 }

@@ -40,9 +40,7 @@ func (l *Log) key() logKey { return logKey{l.topic, l.partition} }
 // load recovers every log of every directory. Directories work side by side, each
 // with its own workers, since each is a device of its own.
 func (s *Store) load(ctx context.Context) error {
-	byDir := make([][]found, len(s.dirs))
-	seen := make(map[logKey]string)
-	total := 0
+	all := make([][]found, len(s.dirs))
 	for i, d := range s.dirs {
 		if d.offline() != nil {
 			continue
@@ -56,7 +54,14 @@ func (s *Store) load(ctx context.Context) error {
 			d.fail(err)
 			continue
 		}
-		for _, f := range logs {
+		all[i] = logs
+	}
+	s.chooseMoved(all)
+	byDir := make([][]found, len(s.dirs))
+	seen := make(map[logKey]string)
+	total := 0
+	for i, d := range s.dirs {
+		for _, f := range all[i] {
 			if other, twice := seen[f.key]; twice {
 				s.setAside(f, fmt.Errorf("the same partition is in %s, which was listed first", other))
 				continue
@@ -94,7 +99,9 @@ func (d *dataDir) list() ([]found, error) {
 		case !n.IsDir || n.Name == "lost+found" || strings.HasPrefix(n.Name, "__cluster_metadata-"):
 		case strings.HasSuffix(n.Name, deleteSuffix):
 			d.store.removeLater(path, 0)
-		case strings.HasSuffix(n.Name, "-future") || strings.HasSuffix(n.Name, "-stray"):
+		case strings.HasSuffix(n.Name, futureSuffix):
+			d.futures = append(d.futures, path)
+		case strings.HasSuffix(n.Name, "-stray"):
 			d.store.log.Warn("folder is left alone", "folder", path)
 		default:
 			key, ok := parseFolder(n.Name)
@@ -204,6 +211,7 @@ func (d *dataDir) open(f found, p *progress) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.resumeCleaning(l)
 	d.mu.Lock()
 	d.mu.live[key] = l
 	d.mu.Unlock()

@@ -357,3 +357,26 @@ func TestField_F127_LimitsAreTold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Claim: a topic made anew under the name of one just deleted loses nothing to what the checkpoint files said of that one.
+// Method: delete behind a checkpoint, make anew, append less than there was, and lose power with every share of the page cache kept.
+func TestTopicMadeAnewForgetsTheFormersRecoveryPoint(t *testing.T) {
+	for pct := 0; pct <= 100; pct += 5 {
+		disk := faultfs.New(t)
+		s := openStore(t, quiet(disk, "/a"))
+		create(t, s, spec("t", 1, 1))
+		putN(t, s.Log("t", 0), 50)
+		if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint(), s.Delete("t")); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, spec("t", 2, 1))
+		putN(t, s.Log("t", 0), 10)
+		disk.CutPower(faultfs.KeepUnsynced(pct))
+		s = openStore(t, quiet(disk, "/a"))
+		if len(s.Damaged()) > 0 {
+			t.Fatalf("%d%% kept: %v", pct, s.Damaged())
+		}
+		requireValues(t, s.Log("t", 0), 0, 10)
+		closeStore(t, s)
+	}
+}

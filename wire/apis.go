@@ -25,6 +25,7 @@ const (
 	KeyOffsetForLeaderEpoch        int16 = 23
 	KeyDescribeConfigs             int16 = 32
 	KeyAlterConfigs                int16 = 33
+	KeyAlterReplicaLogDirs         int16 = 34
 	KeyDescribeLogDirs             int16 = 35
 	KeyCreatePartitions            int16 = 37
 	KeyDeleteGroups                int16 = 42
@@ -41,6 +42,8 @@ const (
 	KeyConsumerGroupHeartbeat      int16 = 68
 	KeyConsumerGroupDescribe       int16 = 69
 	KeyDescribeTopicPartitions     int16 = 75
+	KeyGetTelemetrySubscriptions   int16 = 71
+	KeyPushTelemetry               int16 = 72
 )
 
 // neverFlexible is for APIs that have only classic versions.
@@ -82,6 +85,7 @@ var APIs = []API{
 	{Key: KeyOffsetForLeaderEpoch, Name: "OffsetForLeaderEpoch", Min: 0, Max: 4, FlexibleFrom: 4, shape: offsetForLeaderEpochShape},
 	{Key: KeyDescribeConfigs, Name: "DescribeConfigs", Min: 0, Max: 4, FlexibleFrom: 4, shape: describeConfigsShape},
 	{Key: KeyAlterConfigs, Name: "AlterConfigs", Min: 0, Max: 2, FlexibleFrom: 2, shape: alterConfigsShape},
+	{Key: KeyAlterReplicaLogDirs, Name: "AlterReplicaLogDirs", Min: 0, Max: 2, FlexibleFrom: 2, shape: alterReplicaLogDirsShape},
 	{Key: KeyDescribeLogDirs, Name: "DescribeLogDirs", Min: 0, Max: 5, FlexibleFrom: 2, shape: describeLogDirsShape},
 	{Key: KeyCreatePartitions, Name: "CreatePartitions", Min: 0, Max: 3, FlexibleFrom: 2, shape: createPartitionsShape},
 	{Key: KeyDeleteGroups, Name: "DeleteGroups", Min: 0, Max: 2, FlexibleFrom: 2, shape: deleteGroupsShape},
@@ -97,6 +101,8 @@ var APIs = []API{
 	{Key: KeyListConfigResources, Name: "ListConfigResources", Min: 0, Max: 1, FlexibleFrom: 0, shape: listConfigResourcesShape},
 	{Key: KeyConsumerGroupHeartbeat, Name: "ConsumerGroupHeartbeat", Min: 0, Max: 1, FlexibleFrom: 0, shape: consumerGroupHeartbeatShape},
 	{Key: KeyConsumerGroupDescribe, Name: "ConsumerGroupDescribe", Min: 0, Max: 1, FlexibleFrom: 0, shape: consumerGroupDescribeShape},
+	{Key: KeyGetTelemetrySubscriptions, Name: "GetTelemetrySubscriptions", Min: 0, Max: 0, FlexibleFrom: 0, shape: getTelemetrySubscriptionsShape},
+	{Key: KeyPushTelemetry, Name: "PushTelemetry", Min: 0, Max: 0, FlexibleFrom: 0, shape: pushTelemetryShape},
 	{Key: KeyDescribeTopicPartitions, Name: "DescribeTopicPartitions", Min: 0, Max: 0, FlexibleFrom: 0, shape: describeTopicPartitionsShape},
 }
 

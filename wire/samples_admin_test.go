@@ -14,6 +14,9 @@ func sampleAdmin(req kmsg.Request) {
 		r.Resources = []kmsg.AlterConfigsRequestResource{{ResourceName: name, Configs: []kmsg.AlterConfigsRequestResourceConfig{{Name: name, Value: &name}, {Name: name}}}}
 	case *kmsg.IncrementalAlterConfigsRequest:
 		r.Resources = []kmsg.IncrementalAlterConfigsRequestResource{{ResourceName: name, Configs: []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: name, Value: &name}, {Name: name}}}}
+	case *kmsg.AlterReplicaLogDirsRequest:
+		topics := []kmsg.AlterReplicaLogDirsRequestDirTopic{{Topic: name, Partitions: indexes}, {Topic: name}}
+		r.Dirs = []kmsg.AlterReplicaLogDirsRequestDir{{Dir: name, Topics: topics}, {Dir: name}}
 	case *kmsg.DescribeLogDirsRequest:
 		r.Topics = []kmsg.DescribeLogDirsRequestTopic{{Topic: name, Partitions: indexes}}
 	case *kmsg.CreatePartitionsRequest:
@@ -35,6 +38,8 @@ func sampleAdmin(req kmsg.Request) {
 		}}
 	case *kmsg.ListConfigResourcesRequest:
 		r.ResourceTypes = []int8{2, 4}
+	case *kmsg.PushTelemetryRequest:
+		r.Metrics = []byte(name)
 	case *kmsg.DescribeTopicPartitionsRequest:
 		r.Topics = []kmsg.DescribeTopicPartitionsRequestTopic{{Topic: name}, {Topic: name}}
 		r.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{Topic: name, Partition: 1}

@@ -15,6 +15,8 @@ var (
 		structs(fixed(1), str(), structs(str(), str())), fixed(1),
 	}
 
+	alterReplicaLogDirsShape = []field{structs(str(), structs(str(), plain(fixed(4))))}
+
 	describeLogDirsShape = []field{structs(str(), plain(fixed(4)))}
 
 	createPartitionsShape = []field{
@@ -49,6 +51,10 @@ var (
 	describeProducersShape = []field{structs(str(), plain(fixed(4)))}
 
 	listConfigResourcesShape = []field{plain(fixed(1)).since(1)}
+
+	getTelemetrySubscriptionsShape = []field{fixed(16)}
+
+	pushTelemetryShape = []field{fixed(16), fixed(4), fixed(1), fixed(1), blob()}
 
 	describeTopicPartitionsShape = []field{
 		structs(str()), fixed(4), nullable(str(), fixed(4)),

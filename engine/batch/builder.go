@@ -17,6 +17,7 @@ type Builder struct {
 	count     int32
 	lastDelta int32
 	base, max int64 // timestamps, ms
+	horizon   bool  // base is the delete horizon
 }
 
 // maxBuilt keeps every length inside an int32 with room for what a codec adds to
@@ -56,7 +57,7 @@ func (b *Builder) AddAt(delta int32, r Record) error {
 		panic(fmt.Sprintf("batch: offset delta %d after %d", delta, b.lastDelta))
 	}
 	base := b.base
-	if b.count == 0 {
+	if b.count == 0 && !b.horizon {
 		base = r.Timestamp
 	}
 	body := 1 + varintSize(r.Timestamp-base) + varintSize(int64(delta)) +
@@ -144,6 +145,11 @@ func Transactional() Option { return func(h *head) { h.attrs |= attrTransactiona
 
 // Control marks the batch as a marker's.
 func Control() Option { return func(h *head) { h.attrs |= attrControl } }
+
+// setHorizon makes ms the batch's delete horizon, which the records' times are then relative to. Before the first Add.
+func (b *Builder) setHorizon(ms int64) { b.base, b.horizon = ms, true }
+
+func deleteHorizon() Option { return func(h *head) { h.attrs |= attrDeleteHorizon } }
 
 // AppendTime gives the batch the timestamp type LogAppendTime and the time ms.
 func AppendTime(ms int64) Option {

@@ -117,6 +117,14 @@ func (e *Epochs) change(f func()) error {
 	return nil
 }
 
+// WriteCopy writes the history as it is now into another folder, synced.
+func (e *Epochs) WriteCopy(dir string) error {
+	e.mu.Lock()
+	b := e.encode()
+	e.mu.Unlock()
+	return WriteFile(e.fs, filepath.Join(dir, EpochsName), b)
+}
+
 func (e *Epochs) encode() []byte {
 	b := appendHead(nil, len(e.list))
 	for _, x := range e.list {

@@ -17,8 +17,9 @@ type TopicPartition struct {
 
 // Names of the checkpoint files in a data directory.
 const (
-	RecoveryPoints = "recovery-point-offset-checkpoint" // everything below is synced in its segments
-	LogStarts      = "log-start-offset-checkpoint"      // only logs whose start lies inside a segment
+	RecoveryPoints = "recovery-point-offset-checkpoint"    // everything below is synced in its segments
+	LogStarts      = "log-start-offset-checkpoint"         // only logs whose start lies inside a segment
+	CleanHorizons  = "millrace-cleaner-horizon-checkpoint" // ms: when the next null value that compaction kept may go; 0 none
 	HighWatermarks = "replication-offset-checkpoint"
 	CleanerOffsets = "cleaner-offset-checkpoint" // first offset that compaction has not seen
 )

@@ -25,9 +25,9 @@ func TestProducersAreListed(t *testing.T) {
 	table.Update(batch.Info{ProducerID: 7, Magic: 2, BaseSequence: -1, Attributes: transactional | control}, 60, 300)
 	table.NoteCoordinator(7, 3)
 	want := []State{
-		{ProducerID: 4, Epoch: 0, LastSequence: 0, Timestamp: 200, CoordinatorEpoch: -1, TxnFirst: 50},
-		{ProducerID: 7, Epoch: 0, LastSequence: -1, Timestamp: 300, CoordinatorEpoch: 3, TxnFirst: -1},
-		{ProducerID: 9, Epoch: 2, LastSequence: 2*(keptBatches+3) - 1, Timestamp: 100 + keptBatches + 2, CoordinatorEpoch: -1, TxnFirst: -1},
+		{ProducerID: 4, Epoch: 0, LastSequence: 0, LastOffset: 50, Timestamp: 200, CoordinatorEpoch: -1, TxnFirst: 50},
+		{ProducerID: 7, Epoch: 0, LastSequence: -1, LastOffset: -1, Timestamp: 300, CoordinatorEpoch: 3, TxnFirst: -1},
+		{ProducerID: 9, Epoch: 2, LastSequence: 2*(keptBatches+3) - 1, LastOffset: 2*(keptBatches+3) - 1, Timestamp: 100 + keptBatches + 2, CoordinatorEpoch: -1, TxnFirst: -1},
 	}
 	if got := table.List(); !slices.Equal(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)

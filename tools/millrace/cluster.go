@@ -166,7 +166,8 @@ func newLogDirs() *cobra.Command {
 
 Columns: broker, directory, partitions, bytes of their logs, usable bytes of the
 volume ("-" where not known). With --partitions: broker, directory, topic,
-partition, bytes, how many offsets it is behind.`,
+partition, bytes, how many offsets it is behind, and whether it is a copy on its
+way to this directory.`,
 		Example: `  millrace logdirs
   millrace logdirs --partitions | sort -t "$(printf '\t')" -k5 -n | tail`,
 		Args: cobra.NoArgs,
@@ -183,6 +184,7 @@ partition, bytes, how many offsets it is behind.`,
 	cmd.Flags().StringSliceVarP(&topics, "topic", "t", nil, "only these topics")
 	cmd.Flags().BoolVar(&partitions, "partitions", false, "a line for each partition")
 	a.register(cmd)
+	cmd.AddCommand(newLogDirsMove())
 	return cmd
 }
 
@@ -230,10 +232,10 @@ func logDirTable(list []logDirView, partitions, people bool) output.Table {
 		return strconv.FormatInt(n, 10)
 	}
 	if partitions {
-		table := output.Table{Head: []string{"broker", "dir", "topic", "partition", "size", "behind"}, Numbers: []string{"broker", "partition", "size", "behind"}}
+		table := output.Table{Head: []string{"broker", "dir", "topic", "partition", "size", "behind", "copy"}, Numbers: []string{"broker", "partition", "size", "behind"}}
 		for _, d := range list {
 			for _, p := range d.Partitions {
-				table.Add(strconv.Itoa(int(d.Broker)), d.Dir, p.Topic, strconv.Itoa(int(p.Partition)), size(p.Size), strconv.FormatInt(p.Lag, 10))
+				table.Add(strconv.Itoa(int(d.Broker)), d.Dir, p.Topic, strconv.Itoa(int(p.Partition)), size(p.Size), strconv.FormatInt(p.Lag, 10), map[bool]string{true: "yes", false: "no"}[p.Future])
 			}
 		}
 		return table

@@ -56,7 +56,7 @@ func TestNameOfTheBinary(t *testing.T) {
 func TestHelpAndUsage(t *testing.T) {
 	for _, path := range []string{"serve", "topic", "topic create", "topic list", "topic describe", "topic alter", "topic offsets", "topic trim", "topic delete", "produce", "consume",
 		"group", "group list", "group describe", "group lag", "group reset", "group delete", "group delete-offsets",
-		"config", "config describe", "config set", "config unset", "quota", "quota list", "quota set", "quota unset", "cluster", "cluster describe", "cluster apis", "logdirs"} {
+		"config", "config describe", "config set", "config unset", "quota", "quota list", "quota set", "quota unset", "cluster", "cluster describe", "cluster apis", "logdirs", "logdirs move"} {
 		status, out, _ := command(nil, append(strings.Fields(path), "--help")...)
 		if status != cli.ExitOK || !strings.Contains(out, "Examples:") || !strings.Contains(out, "millrace "+path) {
 			t.Errorf("help of %s: %d\n%s", path, status, out)
@@ -73,7 +73,7 @@ func TestHelpAndUsage(t *testing.T) {
 		"group reset g", "group reset g --to earliest", "group reset g --to earliest --topic a --all-topics", "group reset g --to sometime --topic a", "group reset g --to 1 --from-file x",
 		"group delete", "group delete-offsets g", "config describe", "config describe moon x", "config describe topic", "config describe broker x", "config describe topic --default",
 		"config describe topic a b", "config set topic a", "config set topic a b", "config unset topic a b=c", "quota set a=b", "quota set --client c", "quota set --client c nope=1",
-		"quota unset --client c producer_byte_rate=1", "quota list --ip a --user b", "quota set --user a --user-default producer_byte_rate=1", "cluster nope", "logdirs x",
+		"quota unset --client c producer_byte_rate=1", "quota list --ip a --user b", "quota set --user a --user-default producer_byte_rate=1", "cluster nope", "logdirs x", "logdirs move", "logdirs move t", "logdirs move t relative", "logdirs move t /d x", "logdirs move t /d -p x",
 	} {
 		status, _, errs := command(nil, strings.Fields(args)...)
 		if status != cli.ExitUsage || !strings.Contains(errs, "--help") {

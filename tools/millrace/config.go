@@ -18,10 +18,13 @@ import (
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Show and change settings of topics, brokers and groups",
+		Short: "Show and change settings of topics, brokers, groups and the like",
 		Example: `  millrace config describe topic logs
   millrace config set topic logs retention.ms=3600000
-  millrace config unset topic logs retention.ms`,
+  millrace config unset topic logs retention.ms
+  millrace config set group billing consumer.session.timeout.ms=50000
+  millrace config set client-metrics producers metrics=org.apache.kafka.producer. interval.ms=10000
+  millrace config set broker-logger 1 millrace.broker=WARN`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,12 +33,12 @@ func newConfig() *cobra.Command {
 }
 
 // configKinds are what 'millrace config' takes, with the names of the protocol's types.
-var configKinds = map[string]string{"topic": "topics", "broker": "brokers", "group": "groups", "client-metrics": "client-metrics"}
+var configKinds = map[string]string{"topic": "topics", "broker": "brokers", "broker-logger": "broker-loggers", "group": "groups", "client-metrics": "client-metrics"}
 
 // configTarget reads KIND NAME from the arguments; --default stands for the name.
 func configTarget(args []string, defaults bool) (e configEntity, rest []string, err error) {
 	if len(args) == 0 || configKinds[args[0]] == "" {
-		return e, nil, cli.Usagef("say whose settings: topic, broker, group or client-metrics, and the name")
+		return e, nil, cli.Usagef("say whose settings: topic, broker, broker-logger, group or client-metrics, and the name")
 	}
 	e.kind, rest = configKinds[args[0]], args[1:]
 	switch {
@@ -48,7 +51,7 @@ func configTarget(args []string, defaults bool) (e configEntity, rest []string, 
 		return e, nil, cli.Usagef("name the %s", args[0])
 	}
 	e.name = &rest[0]
-	if _, err := strconv.ParseInt(rest[0], 10, 32); e.kind == "brokers" && err != nil {
+	if _, err := strconv.ParseInt(rest[0], 10, 32); strings.HasPrefix(e.kind, "broker") && err != nil {
 		return e, nil, cli.Usagef("a broker is named by its id, a number, not %q", rest[0])
 	}
 	return e, rest[1:], nil
@@ -69,10 +72,11 @@ func newConfigDescribe() *cobra.Command {
 	var a admin
 	var all, defaults bool
 	cmd := &cobra.Command{
-		Use:   "describe topic|broker|group|client-metrics NAME",
+		Use:   "describe topic|broker|broker-logger|group|client-metrics NAME",
 		Short: "Show settings",
-		Long: `Show the settings that were made for one topic, broker or group, or with --all
-every setting that counts for it.
+		Long: `Show the settings that were made for one topic, broker, group or subscription to
+clients' metrics, or with --all every setting that counts for it. A broker-logger is
+named by its broker's id; its settings are the levels of the broker's loggers.
 
 Columns in a pipe: setting, value ("-" where there is none), source.`,
 		Example: `  millrace config describe topic logs --all
@@ -89,10 +93,12 @@ Columns in a pipe: setting, value ("-" where there is none), source.`,
 				return cli.Usagef("unexpected argument %q", rest[0])
 			}
 			return a.ask(cmd, func(ctx context.Context, cl *client.Admin) error {
-				if there, err := entityExists(ctx, cl, e.kind, *e.name); err != nil {
-					return err
-				} else if !there && *e.name != "" {
-					return cli.NotFoundf("%s %q does not exist", args[0], *e.name)
+				if named := e.kind == "groups" || e.kind == "client-metrics"; !named && *e.name != "" { // those need not be there
+					if there, err := entityExists(ctx, cl, e.kind, *e.name); err != nil {
+						return err
+					} else if !there {
+						return cli.NotFoundf("%s %q does not exist", args[0], *e.name)
+					}
 				}
 				configs, err := entityConfigs(ctx, cl, e.kind, *e.name, all)
 				if err != nil {
@@ -117,11 +123,11 @@ func entitySettings(configs []kmsg.DescribeConfigsResponseResourceConfig) []enti
 	list := []entitySetting{}
 	for _, c := range configs {
 		s := entitySetting{
-			Key: c.Name, Value: c.Value, Source: strings.ToLower(c.Source.String()), ReadOnly: c.ReadOnly, Sensitive: c.IsSensitive,
+			Key: c.Name, Value: c.Value, Source: strings.ToLower(sourceName(c.Source)), ReadOnly: c.ReadOnly, Sensitive: c.IsSensitive,
 			Default: c.Source == kmsg.ConfigSourceDefaultConfig,
 		}
 		for _, y := range c.ConfigSynonyms {
-			s.Synonyms = append(s.Synonyms, fmt.Sprintf("%s:%s=%s", strings.ToLower(y.Source.String()), y.Name, text(y.Value)))
+			s.Synonyms = append(s.Synonyms, fmt.Sprintf("%s:%s=%s", strings.ToLower(sourceName(y.Source)), y.Name, text(y.Value)))
 		}
 		list = append(list, s)
 	}
@@ -129,7 +135,7 @@ func entitySettings(configs []kmsg.DescribeConfigsResponseResourceConfig) []enti
 }
 
 func newConfigSet() *cobra.Command {
-	return newConfigChange("set topic|broker|group|client-metrics NAME key=value...", "Make settings", `  millrace config set topic logs retention.ms=3600000 cleanup.policy=compact,delete
+	return newConfigChange("set topic|broker|broker-logger|group|client-metrics NAME key=value...", "Make settings", `  millrace config set topic logs retention.ms=3600000 cleanup.policy=compact,delete
   millrace config set broker --default log.retention.ms=86400000`,
 		func(rest []string) (configChange, error) {
 			set := map[string]string{}
@@ -145,7 +151,7 @@ func newConfigSet() *cobra.Command {
 }
 
 func newConfigUnset() *cobra.Command {
-	return newConfigChange("unset topic|broker|group|client-metrics NAME key...", "Take settings back to their defaults", `  millrace config unset topic logs retention.ms cleanup.policy`,
+	return newConfigChange("unset topic|broker|broker-logger|group|client-metrics NAME key...", "Take settings back to their defaults", `  millrace config unset topic logs retention.ms cleanup.policy`,
 		func(rest []string) (configChange, error) {
 			if i := slices.IndexFunc(rest, func(key string) bool { return strings.Contains(key, "=") }); i >= 0 {
 				return configChange{}, cli.Usagef("name the settings without values, not %q", rest[i])

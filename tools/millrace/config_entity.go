@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,6 +127,15 @@ func entityConfigs(ctx context.Context, cl *client.Admin, kind, name string, all
 	return slices.DeleteFunc(list, func(c kmsg.DescribeConfigsResponseResourceConfig) bool { return c.Source != own }), nil
 }
 
+// sourceName is Kafka's name of a source; the client library shortens two of them.
+func sourceName(s kmsg.ConfigSource) string {
+	switch s {
+	case kmsg.ConfigSourceGroupConfig, kmsg.ConfigSourceClientMetricsConfig:
+		return "DYNAMIC_" + s.String()
+	}
+	return s.String()
+}
+
 // configLine is a setting as kafka-configs.sh shows it.
 func configLine(c kmsg.DescribeConfigsResponseResourceConfig) string {
 	value := "null"
@@ -138,7 +148,7 @@ func configLine(c kmsg.DescribeConfigsResponseResourceConfig) string {
 		if s.Value != nil {
 			v = *s.Value
 		}
-		synonyms = append(synonyms, fmt.Sprintf("%s:%s=%s", s.Source, s.Name, v))
+		synonyms = append(synonyms, fmt.Sprintf("%s:%s=%s", sourceName(s.Source), s.Name, v))
 	}
 	return fmt.Sprintf("  %s=%s sensitive=%t synonyms={%s}", c.Name, value, c.IsSensitive, strings.Join(synonyms, ", "))
 }
@@ -164,17 +174,31 @@ func entityNames(ctx context.Context, cl *client.Admin, e configEntity) ([]strin
 		return names, err
 	case "groups":
 		groups, err := consumerGroups(ctx, cl, nil, nil)
+		if err != nil {
+			return nil, err
+		}
 		var names []string
 		for _, g := range groups {
 			names = append(names, g.Group)
 		}
+		configured, err := configResources(ctx, cl, e.kind) // a group need not be there to have settings
+		for _, name := range configured {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 		return names, err
 	}
+	return configResources(ctx, cl, e.kind)
+}
+
+// configResources are the names of those of a type that have settings.
+func configResources(ctx context.Context, cl *client.Admin, kind string) ([]string, error) {
 	if err := client.NeedAPIs(ctx, cl, kmsg.ListConfigResources); err != nil {
 		return nil, err
 	}
 	req := kmsg.NewPtrListConfigResourcesRequest()
-	req.ResourceTypes = []int8{int8(resourceTypes[e.kind])}
+	req.ResourceTypes = []int8{int8(resourceTypes[kind])}
 	resp, err := req.RequestWith(ctx, cl.Raw)
 	if err != nil {
 		return nil, err
@@ -186,7 +210,8 @@ func entityNames(ctx context.Context, cl *client.Admin, e configEntity) ([]strin
 	return names, kerr.ErrorForCode(resp.ErrorCode)
 }
 
-// entityExists is Kafka's check of a name before it is described.
+// entityExists is Kafka's check of a name before it is described. A group, or a
+// subscription to clients' metrics, is there if it has settings.
 func entityExists(ctx context.Context, cl *client.Admin, kind, name string) (bool, error) {
 	switch kind {
 	case "topics":
@@ -196,7 +221,26 @@ func entityExists(ctx context.Context, cl *client.Admin, kind, name string) (boo
 		brokers, err := cl.ListBrokers(ctx)
 		return slices.ContainsFunc(brokers.NodeIDs(), func(id int32) bool { return strconv.Itoa(int(id)) == name }), err
 	}
-	return true, nil
+	names, err := entityNames(ctx, cl, configEntity{kind: kind})
+	return slices.Contains(names, name), err
+}
+
+// onlyLoggers refuses names that are no loggers of the broker.
+func onlyLoggers(ctx context.Context, cl *client.Admin, e configEntity, change configChange) error {
+	known, err := askConfigs(ctx, cl, e.kind, *e.name, false)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, name := range slices.Concat(change.remove, slices.Sorted(maps.Keys(change.set))) {
+		if !slices.ContainsFunc(known, func(c kmsg.DescribeConfigsResponseResourceConfig) bool { return c.Name == name }) {
+			wrong = append(wrong, name)
+		}
+	}
+	if len(wrong) > 0 {
+		return &plainError{"Invalid broker logger(s): " + strings.Join(wrong, ",")}
+	}
+	return nil
 }
 
 // alterEntity changes settings of a topic, a broker, a group and the like.

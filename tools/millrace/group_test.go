@@ -260,7 +260,7 @@ func TestLagIsWatched(t *testing.T) {
 func TestHelpOfScripts(t *testing.T) {
 	for name, make := range acts {
 		var out, errs bytes.Buffer
-		if status := runNamed(t.Context(), name, []string{"--help"}, nil, &out, &errs); status != cli.ExitOK || !strings.Contains(out.String(), "--bootstrap-server") {
+		if status := runNamed(t.Context(), name, []string{"--help"}, nil, &out, &errs); status != cli.ExitOK || !strings.Contains(out.String(), "--bootstrap-server") && name != "kafka-dump-log.sh" { // which reads files
 			t.Errorf("%s --help: %d\n%s", name, status, out.String())
 		}
 		if status := runNamed(t.Context(), name, nil, nil, &out, &errs); status != cli.ExitFailure {

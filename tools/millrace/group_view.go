@@ -156,6 +156,8 @@ func newerView(g kadm.DescribedConsumerGroup) groupView {
 		}
 		v.members = append(v.members, member)
 	}
+	// In the broker's order, which is Kafka's script's; the client library has another.
+	slices.SortFunc(v.members, func(a, b groupMember) int { return cmp.Compare(a.id, b.id) })
 	return v
 }
 

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"millrace/tools/internal/cli"
 	"millrace/tools/internal/testbroker"
@@ -166,6 +169,46 @@ func requireLogDirs(t *testing.T, address string) {
 	}
 	if got := must(t, "", "logdirs", "--partitions", "-t", "cli-orders", "-b", address); strings.Count(got, "\tcli-orders\t") != 3 {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Claim: a partition is moved to the directory named and 'logdirs' finds it there; what the broker refuses is told with the reason.
+// Method: a broker in this process with two directories.
+func TestLogDirsMove(t *testing.T) {
+	if os.Getenv(testbroker.Variable) != "" {
+		t.Skip("another broker's directories are its own")
+	}
+	dirs := []string{t.TempDir(), t.TempDir()}
+	address := testbroker.StartIn(t, dirs...)
+	must(t, "", "topic", "create", "moved", "--partitions", "3", "-b", address)
+	for _, dir := range dirs {
+		if got := must(t, "", "logdirs", "move", "moved", dir, "-b", address); got != fmt.Sprintf("moving: moved-0 to %[1]s\nmoving: moved-1 to %[1]s\nmoving: moved-2 to %[1]s\n", dir) {
+			t.Fatalf("got %s", got)
+		}
+		want := ""
+		for p := range 3 {
+			want += fmt.Sprintf("1\t%s\tmoved\t%d\t0\t0\tno\n", dir, p)
+		}
+		for got := ""; got != want; time.Sleep(time.Millisecond) {
+			if got = must(t, "", "logdirs", "--partitions", "-b", address); t.Context().Err() != nil {
+				t.Fatalf("got %s", got)
+			}
+		}
+	}
+	rows := decode[[]movedPartition](t, must(t, "", "logdirs", "move", "moved", dirs[0], "-p", "1", "--broker", "1", "--json", "-b", address))
+	if len(rows) != 1 || rows[0] != (movedPartition{"moved", 1, 1, dirs[0], ""}) {
+		t.Errorf("got %+v", rows)
+	}
+	for want, args := range map[string]string{
+		"is not one of the broker's log.dirs": "moved /nowhere",
+		"there is no broker 7":                "moved /nowhere --broker 7",
+		"does not have this partition":        "moved " + dirs[0] + " -p 9",
+		"absent":                              "absent " + dirs[0],
+	} {
+		status, _, errs := command(nil, append([]string{"logdirs", "move", "-b", address}, strings.Fields(args)...)...)
+		if status == cli.ExitOK || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d, %s", args, status, errs)
+		}
 	}
 }
 

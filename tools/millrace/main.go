@@ -32,6 +32,7 @@ var acts = map[string]func() *cobra.Command{
 	"kafka-log-dirs.sh":            newLogDirsScript,
 	"kafka-cluster.sh":             newClusterScript,
 	"kafka-broker-api-versions.sh": newAPIVersionsScript,
+	"kafka-dump-log.sh":            newDumpLogScript,
 }
 
 func main() {
@@ -87,6 +88,6 @@ func newRoot() *cobra.Command {
   millrace group lag billing --watch
   source <(millrace completion bash)                 # or zsh, fish, powershell`,
 	}
-	root.AddCommand(newServe(), newTopic(), newProduce(), newConsume(), newGroup(), newConfig(), newQuota(), newCluster(), newLogDirs(), newVersion())
+	root.AddCommand(newServe(), newTopic(), newProduce(), newConsume(), newGroup(), newConfig(), newQuota(), newCluster(), newLogDirs(), newDumpLog(), newVersion())
 	return root
 }

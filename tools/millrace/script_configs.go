@@ -149,6 +149,8 @@ func (s *configsScript) check(cmd *cobra.Command) (alter bool, err error) {
 
 func (e configEntity) check(alter bool) error {
 	switch {
+	case !alter && e.name == nil && e.kind == "broker-loggers":
+		return script.Usagef("An entity name must be specified with --describe of broker-loggers")
 	case alter && e.name == nil && !e.quota():
 		return script.Usagef("An entity name must be specified with --alter of %s", e.kind)
 	case alter && e.name == nil:
@@ -168,9 +170,6 @@ func (e configEntity) quota() bool {
 
 // one is the entity's type as Kafka's sentences have it.
 func (e configEntity) one() string {
-	if e.kind == "client-metrics" {
-		return e.kind
-	}
 	return strings.TrimSuffix(e.kind, "s")
 }
 
@@ -195,6 +194,10 @@ func (s *configsScript) run(cmd *cobra.Command) error {
 		switch quota := s.entities[0].quota(); {
 		case alter && quota:
 			err = alterQuotas(ctx, cl, s.entities, change)
+		case alter && s.entities[0].kind == "broker-loggers":
+			if err = onlyLoggers(ctx, cl, s.entities[0], change); err == nil {
+				err = alterEntity(ctx, cl, s.entities[0], change)
+			}
 		case alter:
 			err = alterEntity(ctx, cl, s.entities[0], change)
 		case quota:
@@ -247,7 +250,7 @@ func (s *configsScript) describe(ctx context.Context, cl *client.Admin, out io.W
 		return err
 	}
 	for _, name := range names {
-		if e.name != nil && *e.name != "" {
+		if e.name != nil && *e.name != "" && !(s.all && (e.kind == "groups" || e.kind == "client-metrics")) { // as Kafka's
 			if there, err := entityExists(ctx, cl, e.kind, name); err != nil {
 				return err
 			} else if !there {

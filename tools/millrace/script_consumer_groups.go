@@ -240,7 +240,7 @@ func (s *groupsScript) scope(ctx context.Context, cl *client.Admin) ([]string, e
 // Kafka's names of states and types, as they may be given and as they are shown.
 var (
 	groupStates = []string{"PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling"}
-	groupTypes  = []string{"Classic", "Consumer"}
+	groupTypes  = []string{"Consumer", "Classic"}
 )
 
 // choose reads a list of names from the command line, in any case, blanks between.

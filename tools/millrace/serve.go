@@ -34,8 +34,9 @@ func newServe() *cobra.Command {
 		Short: "Run the broker",
 		Long: `Run the broker until SIGTERM or SIGINT, which stop it cleanly with exit status 0.
 
-Without --config it serves PLAINTEXT://127.0.0.1:9092 from ./data, with the admin
-port on 127.0.0.1:9644. Port 0 lets the system choose a free one.
+Without --config it serves PLAINTEXT://127.0.0.1:9092 from ./data. The admin port is
+127.0.0.1:9644 unless admin.listener names another; if that port is taken and was not
+named, the broker goes without. Port 0 lets the system choose a free one.
 
 When clients are accepted, one line goes to standard output; a script can wait for it:
 
@@ -65,7 +66,6 @@ Everything else is logged to standard error.`,
 // Kafka's defaults. log.dir, because both log.dir and log.dirs win over it.
 var withoutFile = []string{
 	"listeners=PLAINTEXT://127.0.0.1:9092",
-	"admin.listener=127.0.0.1:9644",
 	"log.dir=./data",
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,17 +19,7 @@ import (
 // consume runs the command and returns its standard output.
 func consume(t *testing.T, want int, args ...string) string {
 	t.Helper()
-	cmd := newCommand()
-	var out, errs bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(args)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if got := cli.Execute(ctx, cmd); got != want {
-		t.Fatalf("exit status %d, want %d: %s%s", got, want, errs.String(), out.String())
-	}
-	return out.String()
+	return testbroker.Run(t, newCommand(), want, args...)
 }
 
 func fill(t *testing.T, address, topic string, n int) {

@@ -19,17 +19,7 @@ import (
 // produce runs the command and returns its standard output.
 func produce(t *testing.T, want int, args ...string) string {
 	t.Helper()
-	cmd := newCommand()
-	var out, errs bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(args)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if got := cli.Execute(ctx, cmd); got != want {
-		t.Fatalf("exit status %d, want %d: %s%s", got, want, errs.String(), out.String())
-	}
-	return out.String()
+	return testbroker.Run(t, newCommand(), want, args...)
 }
 
 // consumed reads n records of partition 0 and joins them with newlines.

@@ -81,6 +81,7 @@ type Disk struct {
 	now                func() time.Time
 	seed               uint64
 	before             func(Kind, string) // set before use: BeforeOperation
+	beforeRead         func(string)       // set before use: BeforeRead
 	after              func(Op)           // set before use: AfterOperation
 
 	mu      sync.Mutex // guards all below, and every node and handle

@@ -68,6 +68,9 @@ func (h *handle) Close() error {
 }
 
 func (h *handle) ReadAt(p []byte, off int64) (int, error) {
+	if h.d.beforeRead != nil {
+		h.d.beforeRead(h.name)
+	}
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
 	if err := h.readable(OpRead); err != nil {

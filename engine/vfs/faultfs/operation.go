@@ -139,6 +139,10 @@ func (d *Disk) Trace() []Op {
 // are then refused (no such file).
 func (d *Disk) BeforeOperation(hook func(kind Kind, name string)) { d.before = hook }
 
+// BeforeRead has hook called before each ReadAt, and each SendTo, of a file, outside any lock: it may block, as a slow disk does. Set it
+// before the disk is used by others.
+func (d *Disk) BeforeRead(hook func(name string)) { d.beforeRead = hook }
+
 // AfterOperation has hook called after each counted operation, outside any lock,
 // in the goroutine that did it: the place to Clone the disk. Set it before the disk
 // is used by others.

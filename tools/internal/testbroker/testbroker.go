@@ -2,17 +2,21 @@
 package testbroker
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"millrace/broker"
+	"millrace/tools/internal/cli"
 )
 
 // Variable names a broker to use instead, host:port. The tools are for any Kafka
@@ -26,11 +30,18 @@ func Start(tb testing.TB) string {
 	if address := os.Getenv(Variable); address != "" {
 		return address
 	}
+	return StartIn(tb, tb.TempDir())
+}
+
+// StartIn is Start with a broker in this process over these data directories.
+func StartIn(tb testing.TB, dirs ...string) string {
+	tb.Helper()
 	config, _, err := broker.LoadConfig("", []string{
 		"listeners=PLAINTEXT://127.0.0.1:0",
+		"admin.listener=",
 		"node.id=1",
 		"group.initial.rebalance.delay.ms=0", // members of tests come alone
-		"log.dirs=" + tb.TempDir(),
+		"log.dirs=" + strings.Join(dirs, ","),
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -102,4 +113,20 @@ func Lines(size int) []byte {
 		out = append(out, '\n')
 	}
 	return out
+}
+
+// Run runs a command to its end, within a minute, and gives its standard output. Any
+// other exit status than want ends the test.
+func Run(tb testing.TB, cmd *cobra.Command, want int, args ...string) string {
+	tb.Helper()
+	var out, errs bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	cmd.SetArgs(args)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if got := cli.Execute(ctx, cmd); got != want {
+		tb.Fatalf("exit status %d, want %d: %s%s", got, want, errs.String(), out.String())
+	}
+	return out.String()
 }

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"millrace/engine/vfs"
+)
+
+// swap puts fresh segments in the places of old ones, a run of closed segments in the log's list. Readers of the old ones go on.
+//
+// A crash at any point leaves the group as it was or as it is after (finishSwap), whatever of the names since the last sync of the
+// folder has reached the disk:
+//  1. the fresh files take names in .swap, the lowest one last and by itself: from then on they count;
+//  2. the old files take names in .deleted;
+//  3. the fresh files take their own names.
+func (l *Log) swap(old, fresh []*segment) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(); err != nil {
+		return err
+	}
+	list := *l.segments.Load()
+	at := slices.Index(list, old[0]) // L9: all of them are still there, side by side
+	if at < 0 || at+len(old) >= len(list) || !slices.Equal(list[at:at+len(old)], old) {
+		return errCut // retention or a truncation has been here
+	}
+	if err := l.commitSwap(fresh); err != nil {
+		return err
+	}
+	// Nothing may fail from here on without an end to appends: the files are on their way to what the new list says. Reads need no names, for
+	// the fresh files are open.
+	next := slices.Concat(list[:at], fresh, list[at+len(old):])
+	l.segments.Store(&next)
+	l.hints.Store(nil)
+	if err := l.giveUp(newestFirst(old)); err != nil {
+		return err
+	}
+	if err := l.syncDir(); err != nil {
+		return err
+	}
+	for _, s := range fresh {
+		if err := s.takeName(); err != nil {
+			l.mu.failed = l.storageError("swap cleaned segment", err)
+			return l.mu.failed
+		}
+	}
+	return l.syncDir()
+}
+
+// commitSwap is the first step. An error leaves nothing committed that the next opening would believe.
+func (l *Log) commitSwap(fresh []*segment) error {
+	for i, s := range newestFirst(fresh) {
+		if i == len(fresh)-1 && i > 0 {
+			if err := l.syncDir(); err != nil {
+				return err
+			}
+		}
+		for _, kind := range []string{txnSuffix, logSuffix} {
+			err := l.fs().Rename(s.path(kind)+cleanedSuffix, s.path(kind)+swapSuffix)
+			if err != nil && !(kind == txnSuffix && errors.Is(err, os.ErrNotExist)) {
+				l.undoSwap(fresh)
+				return l.storageError("swap cleaned segment", err)
+			}
+		}
+	}
+	return l.syncDir()
+}
+
+// undoSwap removes names in .swap, durably: one that stayed would take the place of whatever has its offsets at the next opening.
+func (l *Log) undoSwap(fresh []*segment) {
+	var all error
+	for _, s := range fresh {
+		for _, kind := range []string{logSuffix, txnSuffix} {
+			if err := l.fs().Remove(s.path(kind) + swapSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+				all = errors.Join(all, err)
+			}
+		}
+	}
+	if all == nil {
+		all = l.syncDir()
+	}
+	if all != nil {
+		l.mu.failed = l.storageError("take back a cleaned segment", all)
+	}
+}
+
+// takeName is the third step for one segment.
+func (s *segment) takeName() error {
+	for _, kind := range []string{indexSuffix, timeSuffix, txnSuffix, logSuffix} {
+		from := cleanedSuffix
+		if kind == logSuffix || kind == txnSuffix {
+			from = swapSuffix
+		}
+		err := s.folder.fs.Rename(s.path(kind)+from, s.path(kind))
+		if err != nil && (kind == logSuffix || !errors.Is(err, os.ErrNotExist)) {
+			return err
+		}
+	}
+	s.index.SetPath(s.path(indexSuffix))
+	s.times.SetPath(s.path(timeSuffix))
+	return nil
+}
+
+// finishSwap brings to an end, or takes back, what compaction was doing when the process ended. It is given the files of the folder
+// and returns what they are afterwards.
+func (l *Log) finishSwap(infos []vfs.DirEntry) ([]vfs.DirEntry, error) {
+	var logs, cleaned, swaps []Offset
+	var names []string
+	for _, i := range infos {
+		n := i.Name
+		if strings.HasSuffix(n, cleanedSuffix) || strings.HasSuffix(n, swapSuffix) {
+			names = append(names, n)
+		}
+		whole, kind := n, &logs
+		if w, ok := strings.CutSuffix(n, cleanedSuffix); ok {
+			whole, kind = w, &cleaned
+		} else if w, ok := strings.CutSuffix(n, swapSuffix); ok {
+			whole, kind = w, &swaps
+		}
+		if base, suffix, ok := parseName(whole); ok && suffix == logSuffix {
+			*kind = append(*kind, base)
+		}
+	}
+	slices.Sort(swaps)
+	if len(cleaned) > 0 {
+		// L9: swaps above a file that is still being written were not committed: the lowest of a group comes last.
+		least := slices.Min(cleaned)
+		swaps = slices.DeleteFunc(swaps, func(o Offset) bool { return o >= least })
+	}
+	if len(names) == 0 {
+		return infos, nil
+	}
+	if len(swaps) > 0 {
+		if err := l.completeSwap(swaps, logs); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range names {
+		whole, isSwap := strings.CutSuffix(n, swapSuffix)
+		var err error
+		switch base := baseOf(whole); {
+		case isSwap && slices.Contains(swaps, base) && !strings.HasSuffix(whole, indexSuffix) && !strings.HasSuffix(whole, timeSuffix):
+			continue // completeSwap has dealt with it
+		case isSwap && strings.HasSuffix(whole, txnSuffix) && slices.Contains(logs, base) && !slices.Contains(cleaned, base):
+			err = l.fs().Rename(l.file(n), l.file(whole)) // its segment has its own name already
+		default:
+			err = l.fs().Remove(l.file(n))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return l.fs().ReadDir(l.Dir())
+}
+
+func baseOf(name string) Offset {
+	base, _, _ := parseName(name)
+	return base
+}
+
+// completeSwap does steps two and three for committed segments. logs are the bases of the segments there are.
+func (l *Log) completeSwap(swaps, logs []Offset) error {
+	highest := baseName(swaps[len(swaps)-1]) + logSuffix + swapSuffix
+	last, err := l.lastOffsetOf(highest)
+	if err != nil {
+		return err
+	}
+	for _, base := range logs {
+		if base < swaps[0] || base > last {
+			continue
+		}
+		for _, kind := range []string{logSuffix, indexSuffix, timeSuffix, txnSuffix} {
+			from := l.file(baseName(base) + kind)
+			if err := l.fs().Rename(from, from+deletedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if err := l.fs().SyncDir(l.Dir()); err != nil {
+		return err
+	}
+	for _, base := range swaps {
+		name := l.file(baseName(base))
+		for _, from := range []string{cleanedSuffix, swapSuffix} {
+			if err := l.fs().Rename(name+txnSuffix+from, name+txnSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if err := l.fs().Rename(name+logSuffix+swapSuffix, name+logSuffix); err != nil {
+			return err
+		}
+	}
+	l.logger.Info("a compaction that was cut off has been brought to its end", "log", l.Dir(), "segments", len(swaps))
+	return l.fs().SyncDir(l.Dir())
+}
+
+// lastOffsetOf walks a file's headers to its end.
+func (l *Log) lastOffsetOf(name string) (Offset, error) {
+	f, err := l.fs().OpenFile(l.file(name), os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := l.fs().Stat(l.file(name))
+	if err != nil {
+		return 0, err
+	}
+	buf := walkBuffers.Get().(*[]byte)
+	defer walkBuffers.Put(buf)
+	w := walker{file: f, name: l.file(name), end: info.Size, buf: *buf}
+	last := Offset(-1)
+	for {
+		e, err := w.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		last = e.last
+	}
+	if last < 0 {
+		return 0, fmt.Errorf("%s: %w", l.Dir(), &CorruptError{File: name, Want: "at least one batch", Got: "an empty file"})
+	}
+	return last, nil
+}
