@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"millrace/benchmarks/load"
 )
 
 // Claim: every row's frames are answered without an error by the toy in each of the row's modes, so that a table never holds a row
@@ -24,12 +26,12 @@ func TestEveryRowRunsAgainstTheToy(t *testing.T) {
 			if !slices.Contains(r.modes, mode) {
 				continue
 			}
-			r.connections = min(r.connections, 4)
+			r.Connections = min(r.Connections, 4)
 			frames, err := prepare(s, r, mode)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", mode, r.name, err)
 			}
-			res, err := load(s.addr, r, frames, 20*time.Millisecond)
+			res, err := load.Run(s.addr, r.Row, frames, 20*time.Millisecond)
 			if err != nil {
 				t.Errorf("%s, %s: %v", mode, r.name, err)
 			}

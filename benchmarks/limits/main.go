@@ -8,7 +8,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +17,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"millrace/benchmarks/load"
+	"millrace/benchmarks/process"
 )
 
 type options struct {
@@ -81,10 +83,10 @@ func run(o options) error {
 	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
 		return fmt.Errorf("building the toy: %w\n%s", err, out)
 	}
-	if busy := busyShare(time.Second); busy > 0.25 {
+	if busy := process.BusyShare(time.Second); busy > 0.25 {
 		fmt.Fprintf(os.Stderr, "limits: %.0f %% of the processors are busy with something else; figures will be off\n", busy*100)
 	}
-	warmMemory(o.warm)
+	process.WarmMemory(o.warm)
 	rep := newReport(o)
 	for _, mode := range o.modes {
 		var chosen []row
@@ -142,7 +144,7 @@ func runMode(o options, toyBin, mode string, chosen []row, rep *report) error {
 			for i := range targets {
 				s := targets[(i+round)%len(targets)]
 				before := s.cpu()
-				res, err := load(s.addr, r, frames[s.name], o.duration)
+				res, err := load.Run(s.addr, r.Row, frames[s.name], o.duration)
 				if err != nil {
 					return fmt.Errorf("%s, %s, %s: %w", s.name, mode, r.name, err)
 				}
@@ -160,7 +162,7 @@ func runMode(o options, toyBin, mode string, chosen []row, rep *report) error {
 func warmUp(s *server, r row, frames [][]byte, d time.Duration) error {
 	patience := time.Now().Add(10 * time.Second)
 	for {
-		_, err := load(s.addr, r, frames, d)
+		_, err := load.Run(s.addr, r.Row, frames, d)
 		if err == nil || s.toy || time.Now().After(patience) {
 			return err
 		}
@@ -171,23 +173,11 @@ func warmUp(s *server, r row, frames [][]byte, d time.Duration) error {
 // prepare makes the topic, fills it for a fetch row, and returns the frames to send.
 func prepare(s *server, r row, mode string) ([][]byte, error) {
 	topic := r.topic(mode)
-	if err := s.createTopic(topic, r.partitions); err != nil {
+	if err := s.createTopic(topic, r.Partitions); err != nil {
 		return nil, err
 	}
-	if r.produce() {
-		return [][]byte{produceFrame(r, topic)}, nil
+	if r.Produce() {
+		return [][]byte{load.ProduceFrame(r.Row, topic)}, nil
 	}
-	fill := r
-	fill.fetch, fill.connections, fill.inFlight, fill.acks = 0, 1, 1, 1
-	f := produceFrame(fill, topic)
-	batches := max(64, (96<<20)/len(f)) // per partition
-	w := worker{row: fill, frames: [][]byte{f}}
-	if err := w.fill(s.addr, batches); err != nil {
-		return nil, err
-	}
-	frames := fetchFrames(r, topic, batches, len(batch(r.records, r.size)))
-	if len(frames) == 0 {
-		return nil, errors.New("no fetch frame fits what was stored")
-	}
-	return frames, nil
+	return load.PrepareFetch(s.addr, r.Row, topic)
 }

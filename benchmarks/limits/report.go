@@ -8,20 +8,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"millrace/benchmarks/load"
+	"millrace/benchmarks/process"
 )
 
 // report gathers rounds and prints medians.
 type report struct {
 	head   string
 	lines  []string
-	raw    map[string]map[string][]result // "mode | row" -> target -> rounds
+	raw    map[string]map[string][]load.Result // "mode | row" -> target -> rounds
 	missed []string
 }
 
 func newReport(o options) *report {
-	head := fmt.Sprintf("%s; %s; %d rounds of %s, targets alternating, medians (requests/s with lowest–highest)\n", time.Now().Format("2006-01-02 15:04"), machine(o.dir), o.rounds, o.duration)
+	head := fmt.Sprintf("%s; %s; %d rounds of %s, targets alternating, medians (requests/s with lowest–highest)\n", time.Now().Format("2006-01-02 15:04"), process.Machine(o.dir), o.rounds, o.duration)
 	fmt.Println(head)
-	r := &report{head: head, raw: map[string]map[string][]result{}}
+	r := &report{head: head, raw: map[string]map[string][]load.Result{}}
 	r.line("| mode | row | target | req/s | MB/s | p50 / p99 / p99.9 µs | CPU µs/req | CPU s/GB | to toy | must / aim |")
 	r.line("|---|---|---|---|---|---|---|---|---|---|")
 	return r
@@ -34,10 +37,10 @@ func (r *report) line(s string) {
 
 func key(mode string, w row) string { return mode + " | " + w.name }
 
-func (r *report) add(mode string, w row, target string, res result) {
+func (r *report) add(mode string, w row, target string, res load.Result) {
 	k := key(mode, w)
 	if r.raw[k] == nil {
-		r.raw[k] = map[string][]result{}
+		r.raw[k] = map[string][]load.Result{}
 	}
 	r.raw[k][target] = append(r.raw[k][target], res)
 }
@@ -47,20 +50,20 @@ func median[T int64 | float64](v []T) T {
 	return v[len(v)/2]
 }
 
-func medians(rs []result) (m result, low, high float64) {
-	pick := func(f func(result) float64) []float64 {
+func medians(rs []load.Result) (m load.Result, low, high float64) {
+	pick := func(f func(load.Result) float64) []float64 {
 		out := make([]float64, len(rs))
 		for i, r := range rs {
 			out[i] = f(r)
 		}
 		return out
 	}
-	per := pick(func(r result) float64 { return r.PerSecond })
+	per := pick(func(r load.Result) float64 { return r.PerSecond })
 	m.PerSecond = median(per)
 	low, high = per[0], per[len(per)-1]
-	m.P50 = int64(median(pick(func(r result) float64 { return float64(r.P50) })))
-	m.P99 = int64(median(pick(func(r result) float64 { return float64(r.P99) })))
-	m.P999 = int64(median(pick(func(r result) float64 { return float64(r.P999) })))
+	m.P50 = int64(median(pick(func(r load.Result) float64 { return float64(r.P50) })))
+	m.P99 = int64(median(pick(func(r load.Result) float64 { return float64(r.P99) })))
+	m.P999 = int64(median(pick(func(r load.Result) float64 { return float64(r.P999) })))
 	for _, r := range rs {
 		m.Requests += r.Requests
 		m.Bytes += r.Bytes

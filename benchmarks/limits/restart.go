@@ -8,6 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"millrace/benchmarks/load"
+	"millrace/benchmarks/process"
 )
 
 const restartPartitions = 1000
@@ -19,7 +22,7 @@ func measureRestarts(o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(machine(dir))
+	fmt.Println(process.Machine(dir))
 	fmt.Println("| what | round | ready after ms | resident MB |\n|---|---|---|---|")
 	for round := range o.rounds {
 		d := filepath.Join(dir, strconv.Itoa(round))
@@ -43,7 +46,7 @@ func restartRound(o options, round int, dir string) error {
 		}
 		took := time.Since(at)
 		time.Sleep(300 * time.Millisecond)
-		fmt.Printf("| %s | %d | %.0f | %.1f |\n", what, round, float64(took.Microseconds())/1000, float64(rss(s.pid))/1e6)
+		fmt.Printf("| %s | %d | %.0f | %.1f |\n", what, round, float64(took.Microseconds())/1000, float64(process.RSS(s.pid))/1e6)
 		if then != nil {
 			if err := then(s); err != nil {
 				s.stop()
@@ -51,8 +54,7 @@ func restartRound(o options, round int, dir string) error {
 			}
 		}
 		if how == syscall.SIGKILL {
-			s.cmd.Process.Kill()
-			s.cmd.Wait()
+			s.proc.Kill()
 			return nil
 		}
 		at = time.Now()
@@ -60,15 +62,14 @@ func restartRound(o options, round int, dir string) error {
 		fmt.Printf("| clean stop (%s) | %d | %.0f | |\n", strings.ToLower(what), round, float64(time.Since(at).Microseconds())/1000)
 		return nil
 	}
-	r := row{records: 1, size: 1000, partitions: 100, acks: 1}
+	r := load.Row{Records: 1, Size: 1000, Partitions: 100, Acks: 1}
 	fill := func(s *server) error {
-		for i := range restartPartitions / r.partitions {
+		for i := range restartPartitions / r.Partitions {
 			topic := fmt.Sprintf("restart-%d", i)
-			if err := s.createTopic(topic, r.partitions); err != nil {
+			if err := s.createTopic(topic, r.Partitions); err != nil {
 				return err
 			}
-			w := worker{row: r, frames: [][]byte{produceFrame(r, topic)}}
-			if err := w.fill(s.addr, 50); err != nil {
+			if err := load.Fill(s.addr, r, load.ProduceFrame(r, topic), 50); err != nil {
 				return err
 			}
 		}

@@ -1,29 +1,22 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"millrace/benchmarks/load"
+)
 
 // row is one kind of load: the same prepared frames go to every target.
 type row struct {
-	name        string
-	records     int // records in a batch
-	size        int // bytes of a record's value
-	partitions  int // partitions in one request
-	connections int
-	inFlight    int
-	acks        int16
-	rate        int // requests/s for an open loop; 0 = as fast as answers come
-	fetch       int // bytes asked of each partition; 0 = a produce row
-	modes       []string
-	targets     map[string]target // by mode
-	against     string            // what "ratio" means when it is not requests/s over the toy's
+	load.Row
+	name    string
+	modes   []string
+	targets map[string]target // by mode
+	against string            // what "ratio" means when it is not requests/s over the toy's
 }
 
 // target is the fraction of the toy's requests/s that DESIGN.md asks for.
 type target struct{ must, aim float64 }
-
-func (r row) produce() bool { return r.fetch == 0 }
-
-func (r row) recordsPerRequest() int { return r.records * r.partitions }
 
 const (
 	echo      = "echo"
@@ -38,8 +31,8 @@ func produceModes() []string { return []string{pageCache, synced, syncFiles} }
 func rows() []row {
 	pc := func(must, aim float64) map[string]target { return map[string]target{pageCache: {must, aim}} }
 	p := func(name string, records, size, parts, conns, flight int, acks int16, t map[string]target) row {
-		return row{name: name, records: records, size: size, partitions: parts, connections: conns, inFlight: flight, acks: acks,
-			modes: produceModes(), targets: t}
+		return row{Row: load.Row{Records: records, Size: size, Partitions: parts, Connections: conns, InFlight: flight, Acks: acks},
+			name: name, modes: produceModes(), targets: t}
 	}
 	small := map[string]target{pageCache: {0.55, 0.75}}
 	all := []row{
@@ -61,7 +54,7 @@ func rows() []row {
 		p("100 partitions × 1 KiB, 64 × 1", 1, 1024, 100, 64, 1, 1, map[string]target{synced: {0.75, 0.90}}),
 	}
 	open := p("open loop 2000/s of 10 × 100 B, 8 conns", 10, 100, 1, 8, 64, 1, nil)
-	open.rate = 2000
+	open.Rate = 2000
 	all = append(all, open)
 	for _, f := range []struct {
 		name  string
@@ -69,8 +62,8 @@ func rows() []row {
 		parts int
 		t     target
 	}{{"fetch 1 MiB, 4 conns", 1 << 20, 1, target{0.90, 1.0}}, {"fetch 64 KiB, 4 conns", 64 << 10, 1, target{0.90, 1.0}}, {"fetch 20 × 16 KiB, 4 conns", 16 << 10, 20, target{0.70, 0.85}}} {
-		all = append(all, row{name: f.name, records: 16, size: 1000, partitions: f.parts, connections: 4, inFlight: 1, fetch: f.bytes,
-			modes: []string{pageCache}, targets: map[string]target{pageCache: f.t}})
+		all = append(all, row{Row: load.Row{Records: 16, Size: 1000, Partitions: f.parts, Connections: 4, InFlight: 1, Fetch: f.bytes},
+			name: f.name, modes: []string{pageCache}, targets: map[string]target{pageCache: f.t}})
 	}
 	// Against an echo of the same frames: what a connection and a wake-up cost by themselves.
 	for _, e := range []struct {
@@ -86,8 +79,8 @@ func rows() []row {
 }
 
 func (r row) topic(mode string) string {
-	if r.fetch > 0 {
-		return fmt.Sprintf("bench-fetch-%d-%d", r.partitions, r.fetch>>10)
+	if r.Fetch > 0 {
+		return fmt.Sprintf("bench-fetch-%d-%d", r.Partitions, r.Fetch>>10)
 	}
-	return fmt.Sprintf("bench-%d", r.partitions)
+	return fmt.Sprintf("bench-%d", r.Partitions)
 }

@@ -1,4 +1,6 @@
-package main
+// Package load sends prepared Kafka frames over raw connections and measures the answers. It is the client of benchmarks/limits
+// and benchmarks/peers: one that costs next to nothing itself.
+package load
 
 import (
 	"encoding/binary"
@@ -12,8 +14,26 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// result is what one load measured.
-type result struct {
+// Row is one kind of load: the same prepared frames go to every server.
+type Row struct {
+	Records     int // records in a batch
+	Size        int // bytes of a record's value
+	Partitions  int // partitions in one request
+	Connections int
+	InFlight    int
+	Acks        int16
+	Rate        int // requests/s for an open loop; 0 = as fast as answers come
+	Fetch       int // bytes asked of each partition; 0 = a produce row
+}
+
+// Produce says whether the row's requests are produce requests; otherwise they are fetches.
+func (r Row) Produce() bool { return r.Fetch == 0 }
+
+// RecordsPerRequest is how many records one produce request carries.
+func (r Row) RecordsPerRequest() int { return r.Records * r.Partitions }
+
+// Result is what one load measured.
+type Result struct {
 	Requests  int64         `json:"requests"`
 	Bytes     int64         `json:"bytes"` // of payload: request frames for produce, answers for fetch
 	Elapsed   time.Duration `json:"elapsed"`
@@ -23,13 +43,13 @@ type result struct {
 	PerSecond float64 `json:"per_second"`
 }
 
-// load sends the frames over r.connections for the given time and measures answers.
-func load(addr string, r row, frames [][]byte, d time.Duration) (result, error) {
-	conns := make([]net.Conn, r.connections)
+// Run sends the frames over r.Connections for the given time and measures answers.
+func Run(addr string, r Row, frames [][]byte, d time.Duration) (Result, error) {
+	conns := make([]net.Conn, r.Connections)
 	for i := range conns {
 		c, err := net.DialTimeout("tcp", addr, 10*time.Second)
 		if err != nil {
-			return result{}, err
+			return Result{}, err
 		}
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(d + 60*time.Second))
@@ -43,8 +63,8 @@ func load(addr string, r row, frames [][]byte, d time.Duration) (result, error) 
 		hists[i] = hdrhistogram.New(1, 120_000_000, 3)
 		wg.Go(func() { // ends when the time is over and the last answer is in
 			w := worker{conn: c, row: r, frames: frames, hist: hists[i], start: start, until: start.Add(d)}
-			if r.rate > 0 {
-				w.every = time.Duration(float64(time.Second) * float64(len(conns)) / float64(r.rate))
+			if r.Rate > 0 {
+				w.every = time.Duration(float64(time.Second) * float64(len(conns)) / float64(r.Rate))
 				w.first = time.Duration(i) * w.every / time.Duration(len(conns))
 				errs[i] = w.open()
 			} else {
@@ -57,10 +77,10 @@ func load(addr string, r row, frames [][]byte, d time.Duration) (result, error) 
 	wg.Wait()
 	elapsed := time.Since(start)
 	if err := errors.Join(errs...); err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	all := hdrhistogram.New(1, 120_000_000, 3)
-	res := result{Elapsed: elapsed}
+	res := Result{Elapsed: elapsed}
 	for i := range conns {
 		all.Merge(hists[i])
 		res.Requests += counts[i]
@@ -73,7 +93,7 @@ func load(addr string, r row, frames [][]byte, d time.Duration) (result, error) 
 
 type worker struct {
 	conn         net.Conn
-	row          row
+	row          Row
 	frames       [][]byte
 	hist         *hdrhistogram.Histogram
 	start, until time.Time
@@ -88,11 +108,11 @@ type worker struct {
 
 // closed keeps inFlight requests under way: as many new ones go out in one write as answers came in with one read.
 func (w *worker) closed() error {
-	sent := make([]time.Time, 0, w.row.inFlight)
-	if err := w.send(w.row.inFlight); err != nil {
+	sent := make([]time.Time, 0, w.row.InFlight)
+	if err := w.send(w.row.InFlight); err != nil {
 		return err
 	}
-	for range w.row.inFlight {
+	for range w.row.InFlight {
 		sent = append(sent, time.Now())
 	}
 	for len(sent) > 0 {
@@ -167,7 +187,7 @@ func (w *worker) send(n int) error {
 func (w *worker) next() []byte {
 	f := w.frames[w.turn%len(w.frames)]
 	w.turn++
-	if w.row.produce() {
+	if w.row.Produce() {
 		w.bytes += int64(len(f))
 	}
 	return f
@@ -212,11 +232,11 @@ func (w *worker) answers(most int) (int, error) {
 // check looks at the first partition's error code, and for fetch at the size.
 func (w *worker) check(b []byte) error {
 	at := 4 + 4 + 4
-	if !w.row.produce() {
+	if !w.row.Produce() {
 		at += 4 + 2 + 4 // throttle time, error and session come first
 		w.bytes += int64(len(b))
-		if len(b) < w.row.fetch/2*w.row.partitions {
-			return fmt.Errorf("fetch answer of %d bytes, want about %d from each of %d partitions", len(b), w.row.fetch, w.row.partitions)
+		if len(b) < w.row.Fetch/2*w.row.Partitions {
+			return fmt.Errorf("fetch answer of %d bytes, want about %d from each of %d partitions", len(b), w.row.Fetch, w.row.Partitions)
 		}
 	}
 	at += 2 + int(binary.BigEndian.Uint16(b[at:])) + 4 + 4
