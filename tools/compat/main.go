@@ -16,8 +16,13 @@ import (
 	"os"
 	"slices"
 
+	"millrace/tools/compat/clients"
 	"millrace/tools/compat/core"
+	"millrace/tools/compat/frameworks"
 	"millrace/tools/compat/harness"
+	"millrace/tools/compat/interchange"
+	"millrace/tools/compat/java"
+	"millrace/tools/compat/sweep"
 )
 
 func main() {
@@ -35,7 +40,7 @@ func main() {
 			o.MB = 2
 		}
 	}
-	if err := harness.RunAll(slices.Concat(core.Checks()), o); err != nil {
+	if err := harness.RunAll(slices.Concat(core.Checks(), clients.Checks(), frameworks.Checks(), java.Checks(), interchange.Checks(), sweep.Checks()), o); err != nil {
 		fmt.Fprintln(os.Stderr, "compat:", err)
 		os.Exit(1)
 	}

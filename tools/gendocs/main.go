@@ -1,5 +1,6 @@
 // Command gendocs writes the documents that are made from the source's own tables: docs/configuration.md from the broker's
-// table of keys, docs/compatibility.md from the wire's table of APIs. A test fails when a document is not what it would write.
+// table of keys, docs/compatibility.md from the wire's table of APIs and the recorded run of tools/compat. A test fails when a
+// document is not what it would write.
 package main
 
 import (
@@ -9,11 +10,17 @@ import (
 	"strings"
 
 	"millrace/broker"
+	"millrace/tools/compat/sweep"
 	"millrace/wire"
 )
 
 func main() {
-	for name, content := range documents() {
+	all, err := documents("docs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gendocs:", err)
+		os.Exit(1)
+	}
+	for name, content := range all {
 		if err := os.WriteFile(filepath.Join("docs", name), []byte(content), 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, "gendocs:", err)
 			os.Exit(1)
@@ -21,8 +28,13 @@ func main() {
 	}
 }
 
-func documents() map[string]string {
-	return map[string]string{"configuration.md": configuration(), "compatibility.md": protocol()}
+// documents are the contents of the made files in the folder docs, by name.
+func documents(docs string) (map[string]string, error) {
+	clients, err := compatibility(filepath.Join(docs, "compat-results.json"))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"configuration.md": configuration(), "compatibility.md": protocol() + sweep.Document() + clients}, nil
 }
 
 const made = "<!-- Made by `go run ./tools/gendocs`; do not edit. -->\n"
@@ -30,6 +42,10 @@ const made = "<!-- Made by `go run ./tools/gendocs`; do not edit. -->\n"
 func protocol() string {
 	var b strings.Builder
 	b.WriteString("# Compatibility\n" + made + `
+What Millrace speaks, and below it what [foreign clients, tools and frameworks](#clients-tools-and-frameworks) showed against it.
+
+## Requests
+
 Every request that Millrace serves, from the one table that also answers ApiVersions. A version or request that is not here is not
 advertised; who sends it nevertheless has the connection closed, with a line in the log that names client, request and version.
 
@@ -84,6 +100,34 @@ A topic setting that is not given takes its default from the first of the broker
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", k.Name, typeName(k.Type), value(k.Default), cell(k.Range), cell(strings.Join(k.Server, ", ")), text)
 	}
 	b.WriteString(`
+## Settings of single groups
+
+Set with ` + "`millrace config set group NAME key=value`" + ` or ` + "`kafka-configs.sh --entity-type groups`" + `; the group need not be there yet. They hold at
+once, within the broker's ` + "`group.consumer.min.…`" + ` and ` + "`group.consumer.max.…`" + `. The settings of share and streams groups are kept, without effect.
+
+| key | type | default | allowed | from the broker's | what |
+|---|---|---|---|---|---|
+`)
+	for _, k := range broker.GroupKeys() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", k.Name, typeName(k.Type), value(k.Default), cell(k.Range), cell(strings.Join(k.Server, ", ")), cell(k.Text))
+	}
+	b.WriteString(`
+## Subscriptions to clients' metrics
+
+What clients push of their own metrics (KIP-714), for [/metrics](metrics.md): ` + "`millrace config set client-metrics NAME key=value`" + `.
+
+| key | type | default | allowed | what |
+|---|---|---|---|---|
+`)
+	for _, k := range broker.ClientMetricsKeys() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, typeName(k.Type), value(k.Default), cell(k.Range), cell(k.Text))
+	}
+	b.WriteString(`
+## Levels of loggers
+
+` + "`millrace config set broker-logger ID root=WARN`" + ` sets what the broker's loggers let through: TRACE, DEBUG, INFO, WARN, ERROR or FATAL. Those
+that have no level of their own have the root's. As in Kafka, levels are those of ` + "`serve --log-level`" + ` again after a restart.
+
 ## Keys that Kafka knows and Millrace does not act on
 
 They are accepted, with a line in the log that says why they have no effect.

@@ -102,7 +102,7 @@ func (e *Env) Java(libs string, heap string, classPath []string, classAndArgs ..
 		return nil, err
 	}
 	cp := strings.Join(append(append([]string{}, classPath...), filepath.Join(libs, "*")), string(os.PathListSeparator))
-	args := []string{"-Xmx" + heap, "-XX:TieredStopAtLevel=1", "-Dlog4j2.configurationFile=file:" + log2, "-Dlog4j.configuration=file:" + log1, "-cp", cp}
+	args := []string{"-Xmx" + heap, "-XX:TieredStopAtLevel=1", "-Djava.io.tmpdir=" + e.Dir, "-Dlog4j2.configurationFile=file:" + log2, "-Dlog4j.configuration=file:" + log1, "-cp", cp}
 	return e.Command("java", append(args, classAndArgs...)...), nil
 }
 

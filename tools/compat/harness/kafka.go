@@ -30,14 +30,22 @@ var toolClass39 = map[string]string{
 	"console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer", "acls": "kafka.admin.AclCommand",
 }
 
+// ToolClass is the class behind one of Kafka's scripts, by its short name ("topics"), of Kafka43 or Kafka39.
+func ToolClass(l Libs, name string) (string, error) {
+	if c, ok := toolClass39[name]; ok && l.Name == Kafka39.Name {
+		return c, nil
+	}
+	if c, ok := toolClass[name]; ok {
+		return c, nil
+	}
+	return "", fmt.Errorf("no class is known for kafka-%s", name)
+}
+
 // KafkaTool makes a command for one of Kafka's scripts by its short name ("topics") of Kafka43 or Kafka39.
 func (e *Env) KafkaTool(l Libs, name string, args ...string) (*exec.Cmd, error) {
-	class, ok := toolClass[name]
-	if c, old := toolClass39[name]; old && l.Name == Kafka39.Name {
-		class, ok = c, true
-	}
-	if !ok {
-		return nil, fmt.Errorf("no class is known for kafka-%s", name)
+	class, err := ToolClass(l, name)
+	if err != nil {
+		return nil, err
 	}
 	libs, err := NeedJava(e.Cache, l)
 	if err != nil {
@@ -134,7 +142,12 @@ func (k *Kafka) Kill() {
 
 // Stop ends the node cleanly.
 func (k *Kafka) Stop() error {
-	err := stop(k.cmd, time.Minute)
+	return StopJava(k.cmd, time.Minute)
+}
+
+// StopJava ends a Java program by SIGTERM and waits for its end, at most for limit.
+func StopJava(cmd *exec.Cmd, limit time.Duration) error {
+	err := stop(cmd, limit)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 143 { // Java's way to end by SIGTERM
 		return nil
@@ -159,6 +172,12 @@ func answers(addr string) error {
 	}
 	_, err = c.Read(make([]byte, 4))
 	return err
+}
+
+// FreePort finds a port that nobody listens on, for a program that cannot be told to pick its own.
+func FreePort() (string, error) {
+	port, _, err := freePorts()
+	return port, err
 }
 
 // freePorts finds two ports that nobody listens on.

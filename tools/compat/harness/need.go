@@ -10,7 +10,7 @@ import (
 )
 
 // pythonPackages are what the Python checks import.
-var pythonPackages = []string{"kafka-python", "python-snappy", "lz4", "zstandard"}
+var pythonPackages = []string{"kafka-python", "python-snappy", "lz4", "zstandard", "cramjam", "confluent-kafka", "aiokafka"}
 
 // NeedKcat finds kcat or installs it with the distribution's package manager.
 var NeedKcat = sync.OnceValues(func() (string, error) {
@@ -46,7 +46,7 @@ func NeedPython(cache string) (string, error) {
 func makePython(cache string) (string, error) {
 	venv := filepath.Join(cache, "venv")
 	bin := filepath.Join(venv, "bin", "python")
-	if exec.Command(bin, "-c", "import kafka, snappy, lz4.frame, zstandard").Run() == nil {
+	if exec.Command(bin, "-c", "import kafka, snappy, lz4.frame, zstandard, confluent_kafka, aiokafka, cramjam").Run() == nil {
 		return bin, nil
 	}
 	p, err := exec.LookPath("python3")

@@ -25,8 +25,8 @@ func CreateTopic(addr, topic string, partitions int32) error {
 }
 
 // ReadAll calls each for every record of a partition, in order, up to the end as it is now.
-func ReadAll(addr, topic string, partition int32, each func(*kgo.Record) error) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: kgo.NewOffset().AtStart()}}))
+func ReadAll(addr, topic string, partition int32, each func(*kgo.Record) error, opts ...kgo.Opt) error {
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: kgo.NewOffset().AtStart()}})}, opts...)...)
 	if err != nil {
 		return err
 	}
