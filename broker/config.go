@@ -84,6 +84,7 @@ type StorageConfig struct {
 	IndexMaps        int
 	Cleaner          engine.CleanerConfig // changes while the broker runs
 	CleanerEnable    bool
+	MinFree          int64 // bytes to keep free in each data directory; 0: nobody looks
 	MoveThreads      int   // partitions moved between directories at the same time; 0: one a directory
 	MoveRate         int64 // bytes a second for all of them; changes while the broker runs
 }

@@ -215,6 +215,11 @@ func (c *conn) prepareOne(call *produceCall, topic *replica.Topic, p *wire.Produ
 	if err := partition.Admit(call.request.Acks); err != nil {
 		return err
 	}
+	if log := partition.Log(); log != nil {
+		if err := log.RoomLeft(); err != nil {
+			return err
+		}
+	}
 	if len(records) == 0 {
 		return nil // old versions may send nothing: success, and nothing stored
 	}

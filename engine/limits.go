@@ -42,6 +42,8 @@ const (
 	// that one can be emptied while the other is written.
 	standaloneJournalBytes = 16 << 20
 	standaloneJournalFiles = 2
+	// How often free space is looked at: one statfs a directory.
+	spaceEvery = time.Second
 	// Snapshots of producer state kept beside those at segment starts.
 	keepSnapshots = 2
 )

@@ -21,6 +21,7 @@ type home struct {
 	checkpoint func(*Log) error              // never nil
 	poisoned   atomic.Pointer[PoisonedError] // L4: a sync has failed here
 	names      unsyncedNames
+	low        *lowSpaceState // of the directory; nil: nobody looks
 }
 
 // unsyncedNames stands for a folder in which a roll in page-cache mode has made a file

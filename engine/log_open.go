@@ -41,6 +41,7 @@ type LogOptions struct {
 	// other and before files change. nil: nothing to do.
 	Checkpoint func(*Log) error
 	Background *Background                    // deletes files later
+	low        *lowSpaceState                 // whether the directory is short of space; nil: nobody looks
 	wrote      func(appends int, bytes int64) // told of every write, with the log's lock held; nil: nobody asks
 
 	JournalOff   bool  // standalone: no journal files, rounds sync the segment itself
@@ -94,7 +95,9 @@ func openLog(dir string, o *LogOptions) (*Log, error) {
 	if l.wrote = o.wrote; l.wrote == nil {
 		l.wrote = func(int, int64) {}
 	}
-	l.home.Store(newHome(l, newFolder(o.FS, dir), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint))
+	home := newHome(l, newFolder(o.FS, dir), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint)
+	home.low = o.low
+	l.home.Store(home)
 	l.config.Store(&o.Config)
 	l.retainBelow.Store(noLimit)
 	l.ceiling.Store(noLimit)

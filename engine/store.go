@@ -47,6 +47,7 @@ type StoreOptions struct {
 	HighWatermark func(l *Log) Offset
 
 	Cleaner CleanerConfig // zero: DefaultCleaner()
+	MinFree int64         // bytes to keep free in each directory (Log.RoomLeft); 0: nobody looks
 
 	// DirOffline is called once for each directory that fails while in use, without locks.
 	DirOffline func(dir string, err error)

@@ -208,6 +208,13 @@ func (s *Store) keep() {
 	defer stopRetention()
 	checkpoints, stopCheckpoints := ticks(s.o.CheckpointEvery)
 	defer stopCheckpoints()
+	space := (<-chan time.Time)(nil)
+	if s.o.MinFree > 0 {
+		ticker := time.NewTicker(spaceEvery)
+		defer ticker.Stop()
+		space = ticker.C
+		s.lookAtSpace()
+	}
 	for {
 		var err error
 		select {
@@ -215,6 +222,8 @@ func (s *Store) keep() {
 			return
 		case <-retention:
 			err = s.Retain()
+		case <-space:
+			s.lookAtSpace()
 		case <-checkpoints:
 			err = s.Checkpoint()
 		case <-s.recycled:

@@ -291,7 +291,7 @@ func openDrafts(drafts []draft) ([]*Log, error) {
 		l, err := openLog(dr.path, &LogOptions{
 			FS: d.fs, Topic: dr.key.Topic, Partition: dr.key.Partition, TopicID: dr.id, Config: dr.config,
 			Journal: d.journal, Clean: true,
-			Checkpoint: d.checkpointFor, wrote: d.store.wrote, Background: d.store.background,
+			Checkpoint: d.checkpointFor, wrote: d.store.wrote, low: &d.low, Background: d.store.background,
 			Logger: d.store.log, Now: d.store.o.Now, Indexes: d.store.indexes,
 		})
 		if err == nil {

@@ -57,6 +57,8 @@ type dataDir struct {
 		dirty, horizons checkpoint.Offsets // of compaction, as read
 		aside           bool               // a log was set aside
 	}
+
+	low lowSpaceState
 }
 
 type dirFailure struct{ err error }

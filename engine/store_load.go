@@ -201,7 +201,7 @@ func (d *dataDir) open(f found, p *progress) (*Log, error) {
 		Journal:       d.journal,
 		Entries:       d.replay(journal.LogID{Topic: id, Partition: f.key.Partition}),
 		RecoveryPoint: Offset(point), StartOffset: Offset(start), Clean: d.clean && hasPoint,
-		Checkpoint: d.checkpointFor, wrote: d.store.wrote, Background: s.background,
+		Checkpoint: d.checkpointFor, wrote: d.store.wrote, low: &d.low, Background: s.background,
 		Logger: s.log, Now: s.o.Now, Indexes: s.indexes,
 		Progress: func(done, _ int64) {
 			p.bytes.Add(done - told)

@@ -203,7 +203,9 @@ func (l *Log) moveIn(v *move) promise {
 	active.w.created, active.w.rollAfter = last.w.created, last.w.rollAfter
 	gone := *l.segments.Load()
 	l.segments.Store(&list)
-	l.home.Store(newHome(l, c.folder, v.to.journal, old.owner.id, v.to.checkpointFor))
+	fresh := newHome(l, c.folder, v.to.journal, old.owner.id, v.to.checkpointFor)
+	fresh.low = &v.to.low
+	l.home.Store(fresh)
 	l.epochs.SetDir(c.folder.dir())
 	raise(&l.synced, l.end.Load()) // settle has synced it, here and there
 	raise(&l.durable, l.end.Load())
