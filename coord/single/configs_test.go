@@ -202,6 +202,13 @@ func settingsLife(fsys vfs.FS) (answered, attempted string) {
 // topic and a broker changes both or neither).
 // Method: the same short life, failing operation 0, 1, 2 …, then cutting power there.
 func TestACrashLeavesSettingsBeforeOrAfter(t *testing.T) {
+	crashAnywhere(t, settingsLife, shown)
+}
+
+// crashAnywhere lives a short life, failing operation 0, 1, 2 …, then cutting power there, and demands that the next start shows what was
+// answered last or what was attempted then.
+func crashAnywhere(t *testing.T, life func(vfs.FS) (answered, attempted string), shown func(*coord.Image) string) {
+	t.Helper()
 	for _, how := range []string{"fail", "cut"} {
 		for n := 0; ; n++ {
 			disk := newDisk(t)
@@ -210,7 +217,7 @@ func TestACrashLeavesSettingsBeforeOrAfter(t *testing.T) {
 			} else {
 				disk.CutAtOperation(n)
 			}
-			answered, attempted := settingsLife(disk)
+			answered, attempted := life(disk)
 			if !disk.Fired() {
 				break
 			}

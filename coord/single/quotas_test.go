@@ -12,7 +12,6 @@ import (
 
 	"millrace/coord"
 	"millrace/engine/vfs"
-	"millrace/engine/vfs/faultfs"
 	"millrace/wire"
 )
 
@@ -137,28 +136,7 @@ func quotaLife(fsys vfs.FS) (answered, attempted string) {
 // that was cut off, never in between.
 // Method: the same short life, failing operation 0, 1, 2 …, then cutting power there.
 func TestACrashLeavesQuotasBeforeOrAfter(t *testing.T) {
-	for _, how := range []string{"fail", "cut"} {
-		for n := 0; ; n++ {
-			disk := newDisk(t)
-			if how == "fail" {
-				disk.FailOperation(n)
-			} else {
-				disk.CutAtOperation(n)
-			}
-			answered, attempted := quotaLife(disk)
-			if !disk.Fired() {
-				break
-			}
-			disk.CutPower(faultfs.KeepUnsynced(50))
-			s, err := Open(Options{FS: disk, Path: path, BrokerID: 1, Logger: quiet})
-			if err != nil {
-				t.Fatalf("%s at %d: %v", how, n, err)
-			}
-			if got := shownQuotas(s.Image()); got != answered && got != attempted {
-				t.Fatalf("%s at %d: %s\nwant %s\nor %s", how, n, got, answered, attempted)
-			}
-		}
-	}
+	crashAnywhere(t, quotaLife, shownQuotas)
 }
 
 // Claim: a file whose quotas are for nobody, twice, out of order or no rates stops the
