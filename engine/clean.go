@@ -33,8 +33,8 @@ type CleanResult struct {
 // errCut says that the log was truncated, or moved, under a pass, which begins anew another time.
 var errCut = errors.New("the log was cut or moved while it was cleaned")
 
-// ErrCleaning says that the log is being cleaned already, or moved.
-var ErrCleaning = errors.New("the log is being cleaned or moved")
+// ErrCleaning says that another pass is at work on the log.
+var ErrCleaning = errors.New("the log is being cleaned already")
 
 // cleaning is what a log knows of its compaction.
 type cleaning struct {
@@ -156,7 +156,8 @@ func (s *segment) newestTime() (time.Time, error) {
 
 // Clean runs one pass of compaction: of each key the newest record stays in the closed segments (storage-formats, section 11).
 // Appends and reads go on meanwhile, but for the moment in which rewritten segments take their places. A crash at any point leaves each
-// group of segments as it was before or as it is after. ErrCleaning if another pass, or a move, is at work.
+// group of segments as it was before or as it is after. Errors: ErrCleaning; *CorruptError for a batch that cannot be read; ErrStorage. A log whose
+// policy is not compact is left alone.
 func (l *Log) Clean(c Cleaning) (CleanResult, error) {
 	var r CleanResult
 	if !l.cleaning.TryLock() {
@@ -215,6 +216,9 @@ func (l *Log) planClean(c *Cleaning) (*cleanPass, error) {
 	}
 	if err := l.wake(); err != nil {
 		return nil, err
+	}
+	if !l.config.Load().Compact {
+		return nil, nil // the policy may have changed since somebody looked
 	}
 	list, upper, err := l.cleanable(c.Now)
 	if err != nil || list[0].base >= upper {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,19 +20,21 @@ import (
 //  1. the fresh files take names in .swap, the lowest one last and by itself: from then on they count;
 //  2. the old files take names in .deleted;
 //  3. the fresh files take their own names.
-func (l *Log) swap(old, fresh []*segment) error {
+//
+// taken says that the fresh segments are not the caller's any more, whatever the error: they are the log's, or the next opening's.
+func (l *Log) swap(old, fresh []*segment) (taken bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.refusal(); err != nil {
-		return err
+		return false, err
 	}
 	list := *l.segments.Load()
 	at := slices.Index(list, old[0]) // L9: all of them are still there, side by side
 	if at < 0 || at+len(old) >= len(list) || !slices.Equal(list[at:at+len(old)], old) {
-		return errCut // retention or a truncation has been here
+		return false, errCut // retention or a truncation has been here
 	}
 	if err := l.commitSwap(fresh); err != nil {
-		return err
+		return !l.undoSwap(fresh), err
 	}
 	// Nothing may fail from here on without an end to appends: the files are on their way to what the new list says. Reads need no names, for
 	// the fresh files are open.
@@ -39,21 +42,21 @@ func (l *Log) swap(old, fresh []*segment) error {
 	l.segments.Store(&next)
 	l.hints.Store(nil)
 	if err := l.giveUp(newestFirst(old)); err != nil {
-		return err
+		return true, err
 	}
 	if err := l.syncDir(); err != nil {
-		return err
+		return true, err
 	}
 	for _, s := range fresh {
 		if err := s.takeName(); err != nil {
 			l.mu.failed = l.storageError("swap cleaned segment", err)
-			return l.mu.failed
+			return true, l.mu.failed
 		}
 	}
-	return l.syncDir()
+	return true, l.syncDir()
 }
 
-// commitSwap is the first step. An error leaves nothing committed that the next opening would believe.
+// commitSwap is the first step.
 func (l *Log) commitSwap(fresh []*segment) error {
 	for i, s := range newestFirst(fresh) {
 		if i == len(fresh)-1 && i > 0 {
@@ -64,7 +67,6 @@ func (l *Log) commitSwap(fresh []*segment) error {
 		for _, kind := range []string{txnSuffix, logSuffix} {
 			err := l.fs().Rename(s.path(kind)+cleanedSuffix, s.path(kind)+swapSuffix)
 			if err != nil && !(kind == txnSuffix && errors.Is(err, os.ErrNotExist)) {
-				l.undoSwap(fresh)
 				return l.storageError("swap cleaned segment", err)
 			}
 		}
@@ -72,22 +74,34 @@ func (l *Log) commitSwap(fresh []*segment) error {
 	return l.syncDir()
 }
 
-// undoSwap removes names in .swap, durably: one that stayed would take the place of whatever has its offsets at the next opening.
-func (l *Log) undoSwap(fresh []*segment) {
-	var all error
-	for _, s := range fresh {
-		for _, kind := range []string{logSuffix, txnSuffix} {
-			if err := l.fs().Remove(s.path(kind) + swapSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-				all = errors.Join(all, err)
+// undoSwap takes the first step back, in reverse, durably: the lowest file first, so that the group does not count any more. It reports
+// whether the files are the caller's to remove; if not, what became of them is the next opening's to find out, and appends end.
+func (l *Log) undoSwap(fresh []*segment) bool {
+	for _, part := range [][]*segment{fresh[:1], fresh[1:]} {
+		for _, s := range part {
+			for _, kind := range []string{logSuffix, txnSuffix} {
+				err := l.fs().Rename(s.path(kind)+swapSuffix, s.path(kind)+cleanedSuffix)
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					return l.leaveSwap(fresh, err)
+				}
 			}
 		}
+		if err := l.syncDir(); err != nil {
+			return l.leaveSwap(fresh, err)
+		}
 	}
-	if all == nil {
-		all = l.syncDir()
+	return true
+}
+
+// leaveSwap gives up fresh segments and leaves their files as they are.
+func (l *Log) leaveSwap(fresh []*segment, cause error) bool {
+	l.mu.failed = l.storageError("take back a cleaned segment", cause)
+	for _, s := range fresh {
+		s.index.Discard()
+		s.times.Discard()
+		s.letGo()
 	}
-	if all != nil {
-		l.mu.failed = l.storageError("take back a cleaned segment", all)
-	}
+	return false
 }
 
 // takeName is the third step for one segment.
@@ -141,7 +155,14 @@ func (l *Log) finishSwap(infos []vfs.DirEntry) ([]vfs.DirEntry, error) {
 			return nil, err
 		}
 	}
-	for _, n := range names {
+	// What is not to count goes before what says so: were the lowest file of a group gone first, the others would count.
+	slices.SortStableFunc(names, func(a, b string) int { return -strings.Compare(filepath.Ext(a), filepath.Ext(b)) })
+	for i, n := range names {
+		if i > 0 && filepath.Ext(n) != filepath.Ext(names[i-1]) {
+			if err := l.fs().SyncDir(l.Dir()); err != nil {
+				return nil, err
+			}
+		}
 		whole, isSwap := strings.CutSuffix(n, swapSuffix)
 		var err error
 		switch base := baseOf(whole); {

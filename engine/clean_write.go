@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"millrace/engine/checkpoint"
 	"millrace/engine/compact"
 )
 
@@ -61,8 +62,11 @@ func (p *cleanPass) rewriteGroup(pass *compact.Pass, from, to int) (in, out int,
 		w.abandon()
 		return 0, 0, err
 	}
-	if err := p.log.swap(p.segments[from:to], w.done); err != nil {
+	taken, err := p.log.swap(p.segments[from:to], w.done)
+	if !taken {
 		w.abandon()
+	}
+	if err != nil {
 		return 0, 0, err
 	}
 	return to - from, len(w.done), nil
@@ -251,7 +255,7 @@ const abortedBytes = 34
 func readAborted(segments []*segment) ([]compact.Aborted, error) {
 	var all []compact.Aborted
 	for _, s := range segments {
-		b, err := readWhole(s, txnSuffix)
+		b, err := checkpoint.ReadFile(s.folder.fs, s.path(txnSuffix))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -267,23 +271,6 @@ func readAborted(segments []*segment) ([]compact.Aborted, error) {
 		}
 	}
 	return all, nil
-}
-
-func readWhole(s *segment, suffix string) ([]byte, error) {
-	f, err := s.folder.open(s.name(suffix), os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := s.folder.fs.Stat(s.path(suffix))
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, info.Size)
-	if err := readFull(f, b, 0); err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.path(suffix), err)
-	}
-	return b, nil
 }
 
 // writeAborted writes and syncs the transaction index of a segment being cleaned.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -162,11 +163,13 @@ func (c *cleaner) rest(d time.Duration) bool {
 // pick takes the log that needs a pass most, if any does: first what is overdue, then the dirtiest.
 func (c *cleaner) pick() (*Log, Dirt) {
 	now := c.store.o.Now()
+	table := *c.store.table.Load()
+	c.forgetFailed(table)
 	var best *Log
 	var bestDirt Dirt
 	var bestOverdue bool
 	most := 0.0
-	for _, l := range *c.store.table.Load() {
+	for _, l := range table {
 		config := l.config.Load()
 		if !config.Compact || !c.mayClean(l, now) {
 			continue
@@ -193,6 +196,15 @@ func (c *cleaner) pick() (*Log, Dirt) {
 	}
 	c.mu.busy[best] = true
 	return best, bestDirt
+}
+
+// forgetFailed drops what is noted of logs that are gone, or are not compacted any more.
+func (c *cleaner) forgetFailed(table map[checkpoint.TopicPartition]*Log) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.mu.failed, func(l *Log, _ time.Time) bool {
+		return table[checkpoint.TopicPartition(l.key())] != l || !l.config.Load().Compact
+	})
 }
 
 func (c *cleaner) mayClean(l *Log, now time.Time) bool {

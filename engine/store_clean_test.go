@@ -114,6 +114,14 @@ func TestField_F026_OneLogStopsNoOther(t *testing.T) {
 		if n := lines.count("log cannot be compacted"); n != 2 {
 			t.Fatalf("tried %d times", n)
 		}
+		if err := s.Delete("bad"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if st := s.CleanerStats(); st.Uncleanable != 0 {
+			t.Fatalf("a log that is gone still counts: %+v", st)
+		}
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
