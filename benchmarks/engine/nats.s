@@ -1,0 +1,1 @@
+// This file lets nats.go declare functions without a body.
