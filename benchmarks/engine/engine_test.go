@@ -15,7 +15,7 @@ func TestEveryPeerDoesEveryRow(t *testing.T) {
 				if r.not(p) != "" {
 					continue
 				}
-				b := newBench(r, p, t.TempDir()+"/bench", limits{time: 5 * time.Millisecond, bytes: 1 << 20, fill: 1 << 20})
+				b := newBench(r, p, t.TempDir()+"/bench", limits{time: 5 * time.Millisecond, bytes: 1 << 20, read: 1 << 20, fill: 1 << 20})
 				for round := range 2 {
 					v, err := b.measure(round == 1)
 					if err != nil {

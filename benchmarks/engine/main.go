@@ -41,7 +41,8 @@ func main() {
 	warm := flag.Int("warm", 3, "GiB of memory to touch first: the host takes free memory back")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds; the libraries alternate in each, medians are shown")
 	flag.DurationVar(&s.limits.time, "time", 250*time.Millisecond, "length of one measurement")
-	flag.Int64Var(&s.limits.bytes, "bytes", 96<<20, "most bytes of records of one measurement, and what is read from")
+	flag.Int64Var(&s.limits.bytes, "bytes", 96<<20, "most bytes of records of one measurement of appends")
+	flag.Int64Var(&s.limits.read, "read", 32<<20, "bytes of records in a log that is read from")
 	flag.Int64Var(&s.limits.fill, "fill", 128<<20, "bytes of records in a log that is opened after a crash")
 	flag.StringVar(&s.dir, "dir", ".", "folder on the disk to be measured")
 	flag.StringVar(&s.profile, "cpuprofile", "", "write a profile of the run there")
@@ -92,10 +93,11 @@ func start(s settings, rowsArg, peersArg, out string, warm int, render bool) (er
 	begun := time.Now()
 	for _, r := range rows() {
 		if s.rows.MatchString(r.name()) {
+			from := time.Now()
 			if err := runRow(s, r, sec); err != nil {
 				return err
 			}
-			fmt.Println(line(sec.Row(r.name())))
+			fmt.Printf("%5.1f s  %s\n", time.Since(from).Seconds(), line(sec.Row(r.name())))
 		}
 	}
 	sec.Took = time.Since(begun).Round(time.Second).String()

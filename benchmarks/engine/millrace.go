@@ -46,6 +46,19 @@ func openMillrace(dir string, o options) (store, error) {
 	return m, nil
 }
 
+// settle waits until the journal has the files that it makes once, when it is first used: they are written in the background beside the
+// first appends, and afterwards used again and again.
+func (m *millrace) settle() {
+	files, since := -1, time.Now()
+	for begun := time.Now(); time.Since(begun) < 5*time.Second && time.Since(since) < 300*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+		for _, j := range m.store.JournalStats() {
+			if now := j.Files*100 + j.FreeFiles*10 + j.SealedFiles; now != files {
+				files, since = now, time.Now()
+			}
+		}
+	}
+}
+
 func (m *millrace) writer() func(int, [][]byte) error {
 	b := batch.NewBuilder(batch.None, 0)
 	var a engine.Append
