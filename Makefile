@@ -7,7 +7,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz bench bench-restart bench-peers compat compat-docs docs clean
+.PHONY: help build run check test race fuzz bench bench-restart bench-peers bench-engine compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,11 @@ bench-peers: build ## Kafka, NATS JetStream, Redis streams, RabbitMQ streams and
 	@mkdir -p .cache
 	$(GO) build -o .cache/bench-peers ./benchmarks/peers
 	.cache/bench-peers $(PEERS)
+
+ENGINE_OUT ?= ../results/engine-peers-$(shell date -u +%F)
+bench-engine: ## the engine as a library beside raft-wal, tidwall/wal, etcd, Prometheus, pebble and NATS: ten minutes on a quiet machine; BENCH='-rows reopen'
+	@mkdir -p .cache
+	cd benchmarks/engine && $(GO) build -o ../../.cache/bench-engine . && ../../.cache/bench-engine -dir ../../.cache -out $(ENGINE_OUT) $(BENCH)
 
 docs: ## the documents that are made from the source's tables
 	$(GO) run ./tools/gendocs

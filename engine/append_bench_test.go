@@ -115,3 +115,24 @@ func BenchmarkReadTail(b *testing.B) {
 	b.StopTimer()
 	closeLog(b, l)
 }
+
+// BenchmarkGet is one record anywhere in a log, from the page cache.
+func BenchmarkGet(b *testing.B) {
+	c := DefaultConfig()
+	c.Durability = PageCache
+	l, err := OpenLog(b.TempDir()+"/t-0", LogOptions{Config: c, JournalOff: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	const records = 50_000
+	putN(b, l, records)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if _, err := l.Get(Offset(i) * 7919 % records); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	closeLog(b, l)
+}

@@ -92,7 +92,7 @@ func (l *Log) walkSegment(s *segment, from, end Offset) error {
 	}
 	buf := walkBuffers.Get().(*[]byte)
 	defer walkBuffers.Put(buf)
-	w := walker{file: f, name: s.path(logSuffix), pos: pos, end: s.size.Load(), buf: *buf}
+	w := walker{file: f, of: s, pos: pos, end: s.size.Load(), buf: *buf}
 	return l.noteProducers(&w, from, end)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"millrace/engine/batch"
 )
@@ -78,7 +79,7 @@ func (r *Reader) read() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		file, pos, err := r.copy(s)
+		seg, pos, err := r.copy(s)
 		if r.seen.next.Load() != nil {
 			continue // cut meanwhile: the bytes, or the error, may be of files that changed under us
 		}
@@ -90,7 +91,7 @@ func (r *Reader) read() ([]byte, error) {
 			continue
 		}
 		r.most = min(2*r.most, maxReadBytes)
-		return r.accept(file, pos)
+		return r.accept(seg, pos)
 	}
 }
 
@@ -106,21 +107,21 @@ func (r *Reader) follow() error {
 }
 
 // copy takes the bytes of s and releases it, and tells where they were.
-func (r *Reader) copy(s *Slice) (file string, pos int64, err error) {
+func (r *Reader) copy(s *Slice) (seg *segment, pos int64, err error) {
 	defer s.Release()
 	if cap(r.buf) < s.Size() {
 		r.buf = make([]byte, s.Size())
 	}
 	r.buf = r.buf[:s.Size()]
 	if s.Size() == 0 {
-		return "", 0, nil
+		return nil, 0, nil
 	}
-	return s.segment.path(logSuffix), s.pos, s.ReadInto(r.buf)
+	return s.segment, s.pos, s.ReadInto(r.buf)
 }
 
 // accept checks the batches in buf and moves on behind those that are whole; what
 // is wrong with the next one, cut off or damaged, shows when it is the first.
-func (r *Reader) accept(file string, pos int64) ([]byte, error) {
+func (r *Reader) accept(seg *segment, pos int64) ([]byte, error) {
 	at := 0
 	for at < len(r.buf) {
 		size, err := batch.Split(r.buf[at:])
@@ -135,7 +136,7 @@ func (r *Reader) accept(file string, pos int64) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, damagedAt(err, file, pos+int64(at))
+			return nil, damagedAt(err, seg.path(logSuffix), pos+int64(at))
 		}
 		r.next = Offset(info.LastOffset()) + 1
 		at += size
@@ -198,10 +199,33 @@ func (l *Log) Get(o Offset) (Record, error) {
 	if start, end := l.Start(), l.Safe(); o < start || o >= end {
 		return Record{}, &OutOfRangeError{Want: o, Start: start, End: end}
 	}
-	for r, err := range l.Records(o, o+1) {
-		return r.Clone(), err
+	r := getters.Get().(*Reader)
+	*r = Reader{log: l, next: o, seen: l.news.latest(), most: 1, buf: r.buf} // one batch
+	defer r.giveBack()
+	data, err := r.read()
+	if err != nil {
+		return Record{}, err
 	}
-	return Record{}, fmt.Errorf("offset %d: %w", o, ErrNoRecord)
+	var found Record
+	ok := eachRecord(data, o, o+1, func(r Record, e error) bool {
+		found, err = r.Clone(), e
+		return false
+	})
+	if ok {
+		err = fmt.Errorf("offset %d: %w", o, ErrNoRecord)
+	}
+	return found, err
+}
+
+// getters are Readers of Get, for their buffers.
+var getters = sync.Pool{New: func() any { return new(Reader) }}
+
+// giveBack keeps small buffers only, and no log alive.
+func (r *Reader) giveBack() {
+	if cap(r.buf) <= maxKeptAppend {
+		r.log, r.seen = nil, nil
+		getters.Put(r)
+	}
 }
 
 // eachRecord yields the records of whole batches in [from, to). It is false when the loop is over.

@@ -73,8 +73,9 @@ func parseEntry(b []byte, pos int64) (e entry, ok bool) {
 // that does not parse is damage.
 type walker struct {
 	file io.ReaderAt
-	name string
-	pos  int64 // of the next entry
+	of   *segment // for messages: making its file's name costs more than a look-up
+	name string   // ... of a file that is no segment's
+	pos  int64    // of the next entry
 	end  int64
 	buf  []byte // chunk
 	from int64  // position of buf[0]
@@ -99,7 +100,7 @@ func (w *walker) next() (entry, error) {
 		w.from, w.have = w.pos, int(min(left, int64(chunk)))
 		if err := readFull(w.file, w.buf[:w.have], w.pos); err != nil {
 			w.have = 0
-			return entry{}, fmt.Errorf("%s: read at %d: %w", w.name, w.pos, err)
+			return entry{}, fmt.Errorf("%s: read at %d: %w", w.path(), w.pos, err)
 		}
 	}
 	if left < shortestHeader {
@@ -119,7 +120,14 @@ func (w *walker) next() (entry, error) {
 }
 
 func (w *walker) damage(want, got string) error {
-	return &CorruptError{File: w.name, Position: w.pos, Want: want, Got: got}
+	return &CorruptError{File: w.path(), Position: w.pos, Want: want, Got: got}
+}
+
+func (w *walker) path() string {
+	if w.of != nil {
+		return w.of.path(logSuffix)
+	}
+	return w.name
 }
 
 // readFull fills b or says why not.
@@ -142,7 +150,7 @@ func (s *segment) walk(pos, end int64, each func(e entry) bool) error {
 	}
 	buf := walkBuffers.Get().(*[]byte)
 	defer walkBuffers.Put(buf)
-	w := walker{file: f, name: s.path(logSuffix), pos: pos, end: end, buf: *buf}
+	w := walker{file: f, of: s, pos: pos, end: end, buf: *buf}
 	for {
 		e, err := w.next()
 		if err == io.EOF {

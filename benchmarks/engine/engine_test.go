@@ -76,6 +76,8 @@ func TestStanding(t *testing.T) {
 	r.Add("a", report.Values{report.PerSecond: 50})
 	r.Add("b", report.Values{report.PerSecond: 200})
 	r.Not("c", "cannot")
+	r.Add("d", report.Values{report.PerSecond: 900})
+	r.Not("d", "promises less")
 	if times, best, ok := standing(r); !ok || times != 0.5 || best != "b" {
 		t.Errorf("got %v × %s, %v", times, best, ok)
 	}

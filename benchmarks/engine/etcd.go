@@ -99,5 +99,5 @@ func (s *etcdStore) scan(log int, each func([]byte) error) error {
 	return nil
 }
 
-func (s *etcdStore) reader() (reader, error) { return nil, nil }
-func (s *etcdStore) close() error            { return closeAll(s.logs) }
+func (s *etcdStore) reader(bool) (reader, error) { return nil, nil }
+func (s *etcdStore) close() error                { return closeAll(s.logs) }

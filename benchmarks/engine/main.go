@@ -43,7 +43,7 @@ func main() {
 	flag.DurationVar(&s.limits.time, "time", 250*time.Millisecond, "length of one measurement")
 	flag.Int64Var(&s.limits.bytes, "bytes", 96<<20, "most bytes of records of one measurement of appends")
 	flag.Int64Var(&s.limits.read, "read", 32<<20, "bytes of records in a log that is read from")
-	flag.Int64Var(&s.limits.fill, "fill", 128<<20, "bytes of records in a log that is opened after a crash")
+	flag.Int64Var(&s.limits.fill, "fill", 96<<20, "bytes of records in a log that is opened after a crash")
 	flag.StringVar(&s.dir, "dir", ".", "folder on the disk to be measured")
 	flag.StringVar(&s.profile, "cpuprofile", "", "write a profile of the run there")
 	flag.Parse()
@@ -152,6 +152,9 @@ func runRow(s settings, r row, sec *report.Section) (err error) {
 				return fmt.Errorf("%s, %s: %w", b.peer.name, r.name(), err)
 			}
 			kept.Add(b.peer.name, v)
+			if r.weaker(b.peer) {
+				kept.Not(b.peer.name, b.peer.weaker)
+			}
 		}
 	}
 	return nil

@@ -232,7 +232,7 @@ func (b *bench) measureScan() (report.Values, error) {
 }
 
 func (b *bench) measureRandom() (report.Values, error) {
-	r, err := b.store.reader()
+	r, err := b.store.reader(true)
 	if err != nil {
 		return nil, err
 	}
@@ -254,19 +254,12 @@ func (b *bench) measureRandom() (report.Values, error) {
 
 // measureTail appends and reads in turn. A library without unsynced appends spends its time on those; the reads are counted.
 func (b *bench) measureTail() (report.Values, error) {
-	r, err := b.store.reader()
+	r, err := b.store.reader(false)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
 	each := func(record []byte) error { return whole(record, b.size) }
-	if b.round > 0 { // one that follows has to get to the end first
-		for at := int64(0); at < b.written[0]; at += int64(b.batch) {
-			if err := r.read(at, b.batch, each); err != nil {
-				return nil, err
-			}
-		}
-	}
 	var n int64
 	var reading time.Duration
 	for begun := time.Now(); time.Since(begun) < b.limit.time; n++ {
@@ -307,6 +300,11 @@ func (b *bench) measureReopen() (_ report.Values, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(crashed)) }()
+	if b.synced { // as the originals are; the copies of unsynced files are left to the system, as theirs
+		if err := syncFiles(crashed); err != nil {
+			return nil, err
+		}
+	}
 	begun, cpu := time.Now(), processorTime()
 	s, err := b.peer.open(crashed, options{logs: b.logs, synced: b.fillsSynced(b.peer), writers: b.writers})
 	if err != nil {
@@ -315,7 +313,7 @@ func (b *bench) measureReopen() (_ report.Values, err error) {
 	wall, used := time.Since(begun), processorTime()-cpu
 	c := newChecker(b.size)
 	err = s.scan(0, c.add)
-	if err == nil && b.synced && c.count != b.written[0] {
+	if err == nil && c.count != b.written[0] {
 		err = fmt.Errorf("%d records came back, %d were acknowledged", c.count, b.written[0])
 	}
 	return report.Values{report.Seconds: wall.Seconds(), cpuOp: float64(used.Microseconds())}, errors.Join(err, s.close())
@@ -325,6 +323,20 @@ func processorTime() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func syncFiles(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
 }
 
 // allocated is what a folder's files take on the disk.

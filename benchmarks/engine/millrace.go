@@ -13,8 +13,8 @@ import (
 	"millrace/engine/batch"
 )
 
-// Millrace: a Store whose logs share one commit journal. Synced rows wait for the journal, unsynced rows for the page cache. The batch is
-// built from the records and checked inside the measured time, as the others encode theirs.
+// Millrace: a Store whose logs share one commit journal. Synced rows wait for the journal, unsynced rows for the page cache. The records of an
+// append are one batch. Readers check the checksum of every batch that they hand out records of.
 var millracePeer = peer{name: "millrace", module: "millrace", open: openMillrace}
 
 type millrace struct {
@@ -60,92 +60,81 @@ func (m *millrace) settle() {
 }
 
 func (m *millrace) writer() func(int, [][]byte) error {
-	b := batch.NewBuilder(batch.None, 0)
-	var a engine.Append
+	var list []engine.Record
 	return func(log int, records [][]byte) error {
-		b.Reset()
-		now := time.Now().UnixMilli()
+		list = list[:0]
 		for _, r := range records {
-			if err := b.Add(batch.Record{Timestamp: now, Value: r}); err != nil {
-				return err
-			}
+			list = append(list, engine.Record{Value: r})
 		}
-		a.Batch = b.Bytes()
-		var err error
-		if a.Info, err = batch.Check(a.Batch, &batch.Rules{}); err != nil {
-			return err
-		}
-		return m.logs[log].Append(&a, engine.NoEpoch)
+		_, err := m.logs[log].AppendRecords(list...)
+		return err
 	}
 }
 
 func (m *millrace) scan(log int, each func([]byte) error) error {
 	l := m.logs[log]
-	r := &millraceReader{log: l, most: 1 << 20}
-	for at := l.Start(); at < l.End(); {
-		n, err := r.batches(at, l.End(), each)
+	for r, err := range l.Records(l.Start(), l.End()) {
 		if err != nil {
 			return err
 		}
-		at = n
+		if err := each(r.Value); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (m *millrace) reader() (reader, error) { return &millraceReader{log: m.logs[0], most: 1}, nil }
+func (m *millrace) reader(random bool) (reader, error) {
+	l := m.logs[0]
+	if random {
+		return millraceGetter{l}, nil
+	}
+	return &millraceTail{l.NewReader(l.End())}, nil
+}
 
 func (m *millrace) close() error { return m.store.Close(context.Background()) }
 
-type millraceReader struct {
-	log  *engine.Log
-	most int // bytes wanted; the first batch comes whole in any case
-	buf  []byte
-}
+// millraceGetter gets one record at a time.
+type millraceGetter struct{ log *engine.Log }
 
-// batches reads once and hands out the records of [from, to); it returns the offset to go on with.
-func (r *millraceReader) batches(from, to engine.Offset, each func([]byte) error) (engine.Offset, error) {
-	s, err := r.log.Read(from, r.most, r.log.End(), true)
-	if err != nil {
-		return from, err
-	}
-	defer s.Release()
-	if cap(r.buf) < s.Size() {
-		r.buf = make([]byte, s.Size())
-	}
-	r.buf = r.buf[:s.Size()]
-	if err := s.ReadInto(r.buf); err != nil {
-		return from, err
-	}
-	at := from
-	for rec, err := range batch.Records(r.buf) {
-		if errors.Is(err, batch.ErrShort) || at >= to {
-			break
-		}
+func (g millraceGetter) read(first int64, n int, each func([]byte) error) error {
+	for i := range n {
+		r, err := g.log.Get(engine.Offset(first) + engine.Offset(i))
 		if err != nil {
-			return at, err
+			return err
 		}
-		if engine.Offset(rec.Offset) < at {
-			continue
-		}
-		if err := each(rec.Value); err != nil {
-			return at, err
-		}
-		at = engine.Offset(rec.Offset) + 1
-	}
-	if at == from {
-		return at, fmt.Errorf("nothing at offset %d", from)
-	}
-	return at, nil
-}
-
-func (r *millraceReader) read(first int64, n int, each func([]byte) error) error {
-	for at, to := engine.Offset(first), engine.Offset(first)+engine.Offset(n); at < to; {
-		var err error
-		if at, err = r.batches(at, to, each); err != nil {
+		if err := each(r.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *millraceReader) close() error { return nil }
+func (millraceGetter) close() error { return nil }
+
+// millraceTail follows the log.
+type millraceTail struct{ r *engine.Reader }
+
+func (t *millraceTail) read(first int64, n int, each func([]byte) error) error {
+	for at := first; at < first+int64(n); {
+		data, err := t.r.Next(context.Background())
+		if err != nil {
+			return err
+		}
+		for r, err := range batch.Records(data) {
+			if err != nil {
+				return err
+			}
+			if r.Offset != at {
+				return fmt.Errorf("offset %d, want %d", r.Offset, at)
+			}
+			if err := each(r.Value); err != nil {
+				return err
+			}
+			at++
+		}
+	}
+	return nil
+}
+
+func (*millraceTail) close() error { return nil }

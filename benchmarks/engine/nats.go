@@ -90,8 +90,8 @@ func (s *natsLogs) scan(log int, each func([]byte) error) error {
 	return (&natsReader{fs: s.logs[log].fs}).read(0, int(state.Msgs), each)
 }
 
-func (s *natsLogs) reader() (reader, error) { return &natsReader{fs: s.logs[0].fs}, nil }
-func (s *natsLogs) close() error            { return closeAll(s.logs) }
+func (s *natsLogs) reader(bool) (reader, error) { return &natsReader{fs: s.logs[0].fs}, nil }
+func (s *natsLogs) close() error                { return closeAll(s.logs) }
 
 type natsReader struct {
 	fs unsafe.Pointer

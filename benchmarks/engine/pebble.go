@@ -21,7 +21,8 @@ import (
 // after it was closed or has crashed, from end to end; opening means reading all of it, and a new file is begun. A record begins with the 12 bytes
 // of a batch of the database (sequence number, count), by which the reader drops repetitions.
 var pebblePeer = peer{name: "pebble wal", module: "github.com/cockroachdb/pebble/v2", open: openPebble,
-	random: "read only from end to end", tail: "read only after it was closed"}
+	random: "read only from end to end", tail: "read only after it was closed",
+	weaker: "acknowledged records may still be in the process's memory"}
 
 type pebbleStore struct {
 	dir  string
@@ -213,5 +214,5 @@ func readInto(b []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-func (s *pebbleStore) reader() (reader, error) { return nil, nil }
-func (s *pebbleStore) close() error            { return closeAll(s.logs) }
+func (s *pebbleStore) reader(bool) (reader, error) { return nil, nil }
+func (s *pebbleStore) close() error                { return closeAll(s.logs) }

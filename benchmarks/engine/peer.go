@@ -15,6 +15,10 @@ type peer struct {
 	unsynced string // appends that do not wait for the disk
 	random   string // reading a record by its number
 	tail     string // reading a log that is being appended to
+
+	// weaker says what its unsynced acknowledgement means if that is less than: a crash of the process loses nothing. Its figures in
+	// those rows are shown, and not counted when the best is looked for.
+	weaker string
 }
 
 // options say how a store is opened. A directory that is not empty is opened as a process would after a crash, which takes
@@ -38,15 +42,15 @@ type store interface {
 	// scan calls each for every record of a log, in order. The record is valid during the call. Appends have ended.
 	scan(log int, each func(record []byte) error) error
 
-	// reader reads log 0 while it is appended to; nil if the library cannot.
-	reader() (reader, error)
+	// reader reads log 0 while it is appended to, from its present end on or anywhere; nil if the library cannot.
+	reader(random bool) (reader, error)
 
 	close() error
 }
 
 // reader reads records by their number, from 0.
 type reader interface {
-	// read calls each for n records from number first on. A library that only follows expects them in order.
+	// read calls each for n records from number first on.
 	read(first int64, n int, each func(record []byte) error) error
 	close() error
 }

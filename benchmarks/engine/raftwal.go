@@ -71,8 +71,8 @@ func (s *raftWAL) scan(log int, each func([]byte) error) error {
 	return (&raftReader{wal: l.wal}).read(0, int(l.next-1), each)
 }
 
-func (s *raftWAL) reader() (reader, error) { return &raftReader{wal: s.logs[0].wal}, nil }
-func (s *raftWAL) close() error            { return closeAll(s.logs) }
+func (s *raftWAL) reader(bool) (reader, error) { return &raftReader{wal: s.logs[0].wal}, nil }
+func (s *raftWAL) close() error                { return closeAll(s.logs) }
 
 type raftReader struct {
 	wal *raftwal.WAL

@@ -33,13 +33,14 @@ func mainMetric(r *report.Row) (metric string, more bool) {
 	return report.PerSecond, true
 }
 
-// standing compares Millrace with the best of the others: above 1 it is ahead. ok is false where one of the two is missing.
+// standing compares Millrace with the best of those whose acknowledgement means as much: above 1 it is ahead. ok is false where one of the
+// two is missing.
 func standing(r *report.Row) (times float64, best string, ok bool) {
 	metric, more := mainMetric(r)
 	mine, _, _, have := r.Median(millracePeer.name, metric)
 	for _, f := range r.Figures {
 		v, _, _, there := r.Median(f.Target, metric)
-		if !there || f.Target == millracePeer.name {
+		if !there || f.Target == millracePeer.name || f.Not != "" {
 			continue
 		}
 		t := mine / v
@@ -137,27 +138,36 @@ func table(b *strings.Builder, s *report.Section, title, metric string) {
 }
 
 func cell(r *report.Row, target, metric string) string {
-	if v, low, high, ok := r.Median(target, metric); ok {
-		if low == high {
-			return number(v)
-		}
-		return fmt.Sprintf("%s (%s–%s)", number(v), number(low), number(high))
-	}
+	why := ""
 	for _, f := range r.Figures {
-		if f.Target == target && f.Not != "" {
-			return "n/a: " + f.Not
+		if f.Target == target {
+			why = f.Not
 		}
 	}
-	return ""
+	v, low, high, ok := r.Median(target, metric)
+	switch {
+	case !ok && why == "":
+		return ""
+	case !ok:
+		return "n/a: " + why
+	case why != "":
+		return "(" + number(v) + ": " + why + ")"
+	case low == high:
+		return number(v)
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(v), number(low), number(high))
 }
 
 // guide says how to read the tables.
-const guide = `What an acknowledgement means: **synced**, the records survive a loss of power; **unsynced**, the operating system has them and a crash of the process loses nothing, except
-pebble's, which are still in the process's memory. Millrace, raft-wal, etcd, wlog, pebble and NATS have a checksum with every record or batch; tidwall/wal has none. Millrace's
+const guide = `What an acknowledgement means: **synced**, the records survive a loss of power; **unsynced**, the operating system has them and a crash of the process loses nothing. Figures in
+brackets are of a weaker acknowledgement, pebble's, which leaves records in the process's memory for a moment; they do not count for the best. Millrace, raft-wal, etcd, wlog, pebble and NATS have a checksum with every record or batch; tidwall/wal has none. Millrace's
 many logs share one commit journal in one Store; of the others one instance is opened for each log. raft-wal, tidwall/wal, etcd, wlog and NATS have no group commit: with more than one
 writer the runner gathers what waits into one call for them, so that they are measured as a good program around them would use them. Scans and random reads are of
 files in the page cache; tidwall/wal and NATS answer from copies in the process's memory where they keep them. The tail read times the reading alone, of the batch that was just
-appended. Reopening is of a copy of the files of a store in use, until the next append would be accepted.
+appended. Reopening is of a copy of the files of a store in use (synced rows: synced), until the next append would be accepted. In a table of the disk, what a library reserves ahead
+counts: with few bytes written it is most of it.
+
+Where Millrace is behind, and what was tried: [engine-causes.md](engine-causes.md).
 `
 
 const (

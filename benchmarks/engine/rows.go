@@ -55,11 +55,16 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// weaker says that a peer's acknowledgement means less than the row asks for.
+func (r row) weaker(p peer) bool { return r.kind == appends && !r.synced && p.weaker != "" }
+
 // not says why a peer cannot do the row.
 func (r row) not(p peer) string {
 	switch {
 	case r.kind == appends && !r.synced && p.unsynced != "":
 		return p.unsynced
+	case r.kind == reopens && !r.synced:
+		return p.weaker
 	case r.kind == randoms:
 		return p.random
 	case r.kind == tails:
@@ -99,7 +104,7 @@ func rows() []row {
 		}
 	}
 	for _, synced := range []bool{true, false} {
-		out = append(out, row{reopens, synced, 100, 100, 1, 1})
+		out = append(out, row{reopens, synced, 1000, 100, 1, 1})
 	}
 	return out
 }
@@ -108,7 +113,7 @@ func rows() []row {
 func short() []row {
 	var out []row
 	for _, r := range rows() {
-		if r.logs <= 10 && (r.kind != appends || r.size == 100) && r.batch <= 100 {
+		if r.logs <= 10 && (r.kind != appends || r.size == 100 && r.batch <= 100) {
 			out = append(out, r)
 		}
 	}

@@ -58,8 +58,8 @@ func (s *tidwallStore) scan(log int, each func([]byte) error) error {
 	return tidwallReader{l.wal}.read(0, int(l.next-1), each)
 }
 
-func (s *tidwallStore) reader() (reader, error) { return tidwallReader{s.logs[0].wal}, nil }
-func (s *tidwallStore) close() error            { return closeAll(s.logs) }
+func (s *tidwallStore) reader(bool) (reader, error) { return tidwallReader{s.logs[0].wal}, nil }
+func (s *tidwallStore) close() error                { return closeAll(s.logs) }
 
 type tidwallReader struct{ wal *wal.Log }
 

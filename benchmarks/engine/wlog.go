@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -91,9 +90,21 @@ func (s *wlogStore) writer() func(int, [][]byte) error {
 func (s *wlogStore) scan(log int, each func([]byte) error) error { return readWlog(s.path(log), each) }
 func (s *wlogStore) close() error                                { return closeAll(s.logs) }
 
-func (s *wlogStore) reader() (reader, error) {
+func (s *wlogStore) reader(bool) (reader, error) {
 	f := &wlogFollower{path: s.path(0)}
-	return f, f.next(0)
+	_, last, err := wlog.Segments(f.path)
+	if err == nil {
+		err = f.next(last)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for f.live.Next() { // to the end
+	}
+	if err := f.live.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
 }
 
 // wlogFollower reads the segments in order with a LiveReader, as Prometheus' remote write does.
@@ -102,7 +113,6 @@ type wlogFollower struct {
 	at      int
 	segment *wlog.Segment
 	live    *wlog.LiveReader
-	done    int64
 }
 
 func (f *wlogFollower) next(segment int) error {
@@ -117,10 +127,7 @@ func (f *wlogFollower) next(segment int) error {
 	return err
 }
 
-func (f *wlogFollower) read(first int64, n int, each func([]byte) error) error {
-	if first != f.done {
-		return fmt.Errorf("record %d asked for, %d is next", first, f.done)
-	}
+func (f *wlogFollower) read(_ int64, n int, each func([]byte) error) error {
 	for range n {
 		for !f.live.Next() {
 			if err := f.live.Err(); err != nil && !errors.Is(err, io.EOF) {
@@ -133,7 +140,6 @@ func (f *wlogFollower) read(first int64, n int, each func([]byte) error) error {
 		if err := each(f.live.Record()); err != nil {
 			return err
 		}
-		f.done++
 	}
 	return nil
 }
