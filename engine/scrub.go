@@ -52,12 +52,7 @@ func (s *Store) SetScrubRate(bytes int64) {
 	if c.mu.rate != max(bytes, 0) {
 		c.mu.rate, c.mu.free = max(bytes, 0), time.Time{} // what is owed at the old rate is forgiven
 	}
-	if c.mu.rate > 0 && !c.mu.running {
-		select {
-		case <-s.stop:
-			return
-		default:
-		}
+	if c.mu.rate > 0 && !c.mu.running && !c.mu.closed {
 		c.mu.running = true
 		c.alive.Go(c.run) // ends with the Store, whose Close waits for it
 	}
@@ -125,10 +120,13 @@ type scrubber struct {
 		sync.Mutex
 		rate    int64
 		running bool
+		closed  bool
 		free    time.Time // when the rate allows the next read
 		known   map[scrubPlace]Damage
 		stats   ScrubStats
 	}
+
+	every time.Duration // scrubEvery, but in a test
 
 	// The goroutine's own.
 	at     scrubPoint
@@ -136,6 +134,19 @@ type scrubber struct {
 	buf    []byte    // for batches
 	window []byte    // for reads
 	plain  bool      // direct reads do not work here
+}
+
+func (c *scrubber) prepare(s *Store) {
+	c.store, c.wake, c.every = s, make(chan struct{}, 1), scrubEvery
+	c.mu.known = map[scrubPlace]Damage{}
+}
+
+// close waits for the goroutine, which s.stop ends.
+func (c *scrubber) close() {
+	c.mu.Lock()
+	c.mu.closed = true
+	c.mu.Unlock()
+	c.alive.Wait()
 }
 
 // scrubPoint is how far a pass has got: the next offset of a log to look at.
@@ -158,13 +169,13 @@ func (c *scrubber) run() {
 	for {
 		begun := time.Now()
 		err := c.pass()
-		wait := time.Until(begun.Add(scrubEvery))
+		wait := time.Until(begun.Add(c.every))
 		switch {
 		case errors.Is(err, errStopped):
 			c.save()
 			return
 		case errors.Is(err, errScrubOff):
-			wait = scrubEvery // until the rate changes
+			wait = c.every // until the rate changes
 		case err != nil:
 			c.store.log.Warn("the scrub waits", "error", err)
 			wait = scrubRetry

@@ -87,7 +87,7 @@ func TestScrubFindsEveryChangedByte(t *testing.T) {
 		whole := readFile(t, disk, name)
 		e := startsOf(t, whole)[2]
 		for i := range e.size {
-			if i >= 12 && i < 16 {
+			if i >= 12 && i < 16 || testing.Short() && i%3 != 0 && i > 12 {
 				continue
 			}
 			d := disk.Clone()

@@ -191,7 +191,7 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	s.resumeMoves()
 	s.keeper.Add(1)
 	s.cleaner = newCleaner(s, s.o.Cleaner)
-	s.scrub.store, s.scrub.wake, s.scrub.mu.known = s, make(chan struct{}, 1), map[scrubPlace]Damage{}
+	s.scrub.prepare(s)
 	s.SetScrubRate(s.o.ScrubRate)
 	go s.keep() // owner: s; ends with Close, which waits for it
 	return s, nil
