@@ -400,6 +400,11 @@ func (c *scrubber) save() {
 	}
 	d.writing.Lock()
 	defer d.writing.Unlock()
+	if len(o) == 0 && d.written[scrubCheckpoint] == "" {
+		if _, err := d.fs.Stat(filepath.Join(d.path, scrubCheckpoint)); err != nil {
+			return // no pass was ever broken off here
+		}
+	}
 	if err := d.write(scrubCheckpoint, o); err != nil {
 		c.store.log.Warn("checkpoint of the scrub not written; the next start begins a pass anew", "error", err)
 	}

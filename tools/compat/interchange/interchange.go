@@ -19,10 +19,25 @@ import (
 
 // Checks are all of the package's.
 func Checks() []harness.Check {
-	return []harness.Check{{
-		Client: "Apache Kafka 4.3.1 broker", Name: "its data directory served by Millrace and back: every codec, compacted, transactional, groups",
-		Limit: 6 * time.Minute, Run: roundTrip,
-	}}
+	const name = "its data directory served by Millrace and back: every codec, compacted, transactional, groups"
+	var checks []harness.Check
+	for _, k := range []kafka{
+		{"Apache Kafka 4.3.1 broker", harness.Kafka43, harness.StartKafka},
+		{"Apache Kafka 3.9.2 broker", harness.Kafka39, func(e *harness.Env, overrides ...string) (*harness.Kafka, error) {
+			return harness.StartKafkaOf(e, harness.Kafka39, overrides...)
+		}},
+		{"Apache Kafka 3.9.2 broker with ZooKeeper", harness.Kafka39, harness.StartKafkaZooKeeper},
+	} {
+		checks = append(checks, harness.Check{Client: k.name, Name: name, Limit: 6 * time.Minute, Run: k.roundTrip})
+	}
+	return checks
+}
+
+// kafka is a version of Kafka whose directory goes there and back.
+type kafka struct {
+	name  string
+	libs  harness.Libs
+	start func(e *harness.Env, overrides ...string) (*harness.Kafka, error)
 }
 
 // topics of the round trip; config as Kafka creates them.
@@ -36,9 +51,9 @@ var topics = map[string]map[string]*string{
 
 func ptr(s string) *string { return &s }
 
-func roundTrip(e *harness.Env) error {
+func (v kafka) roundTrip(e *harness.Env) error {
 	// The cleaner of the first broker must have been at work before its directory moves.
-	k, err := harness.StartKafka(e, "log.cleaner.backoff.ms=200", "log.initial.task.delay.ms=500")
+	k, err := v.start(e, "log.cleaner.backoff.ms=200", "log.initial.task.delay.ms=500")
 	if err != nil {
 		return err
 	}
@@ -90,7 +105,7 @@ func roundTrip(e *harness.Env) error {
 	if err := m.Stop(); err != nil {
 		return err
 	}
-	if err := dumped(e, data); err != nil {
+	if err := dumped(e, v.libs, data); err != nil {
 		return err
 	}
 	if err := k.Start(); err != nil {
@@ -303,7 +318,7 @@ func same(what string, want, got *state) error {
 }
 
 // dumped has Kafka's DumpLogSegments look at every segment, index and snapshot of the topics and of the groups that are not empty.
-func dumped(e *harness.Env, data string) error {
+func dumped(e *harness.Env, libs harness.Libs, data string) error {
 	var logs, indexes []string
 	for _, pattern := range []string{"*-0/*.log", "__consumer_offsets-*/*.log"} {
 		found, err := filepath.Glob(filepath.Join(data, pattern))
@@ -326,7 +341,7 @@ func dumped(e *harness.Env, data string) error {
 	for _, run := range [][]string{
 		append([]string{"--deep-iteration"}, logs...), append([]string{"--verify-index-only"}, indexes...), append([]string{"--index-sanity-check"}, indexes...), append([]string{"--deep-iteration"}, snapshots...),
 	} {
-		cmd, err := e.KafkaTool(harness.Kafka43, "dump-log", run[0], "--files", strings.Join(run[1:], ","))
+		cmd, err := e.KafkaTool(libs, "dump-log", run[0], "--files", strings.Join(run[1:], ","))
 		if err != nil {
 			return err
 		}
