@@ -57,7 +57,8 @@
 // decision table. Damage where nothing can be torn is reported as a
 // *CorruptError that names file and position, and the log does not open; it is
 // never taken for the end. Offsets never go back, also when retention has
-// emptied a log.
+// emptied a log. What goes bad later in closed segments is found by a Store's
+// scrub (StoreOptions.ScrubRate, OnDamage), which stops nothing.
 //
 // # Who may call what at once
 //
@@ -90,5 +91,6 @@
 // slice.go (the way out), read_time.go; log_roll.go, log_journal.go,
 // log_truncate.go, retention.go; log_open.go, recover.go (the table),
 // recover_run.go, recover_scan.go, dormant.go; store.go; store_move.go,
-// store_move_copy.go, store_move_swap.go, store_move_load.go.
+// store_move_copy.go, store_move_swap.go, store_move_load.go; clean.go,
+// clean_write.go, clean_swap.go; scrub.go, scrub_segment.go, scrub_index.go.
 package engine

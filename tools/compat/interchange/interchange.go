@@ -22,11 +22,11 @@ func Checks() []harness.Check {
 	const name = "its data directory served by Millrace and back: every codec, compacted, transactional, groups"
 	var checks []harness.Check
 	for _, k := range []kafka{
-		{"Apache Kafka 4.3.1 broker", harness.Kafka43, harness.StartKafka},
-		{"Apache Kafka 3.9.2 broker", harness.Kafka39, func(e *harness.Env, overrides ...string) (*harness.Kafka, error) {
+		{"Apache Kafka 4.3.1 broker", harness.Kafka43, true, harness.StartKafka},
+		{"Apache Kafka 3.9.2 broker", harness.Kafka39, true, func(e *harness.Env, overrides ...string) (*harness.Kafka, error) {
 			return harness.StartKafkaOf(e, harness.Kafka39, overrides...)
 		}},
-		{"Apache Kafka 3.9.2 broker with ZooKeeper", harness.Kafka39, harness.StartKafkaZooKeeper},
+		{"Apache Kafka 3.9.2 broker with ZooKeeper", harness.Kafka39, false, harness.StartKafkaZooKeeper},
 	} {
 		checks = append(checks, harness.Check{Client: k.name, Name: name, Limit: 6 * time.Minute, Run: k.roundTrip})
 	}
@@ -37,6 +37,7 @@ func Checks() []harness.Check {
 type kafka struct {
 	name  string
 	libs  harness.Libs
+	dumps bool // its DumpLogSegments looks at what Millrace wrote; one check a version does
 	start func(e *harness.Env, overrides ...string) (*harness.Kafka, error)
 }
 
@@ -105,8 +106,10 @@ func (v kafka) roundTrip(e *harness.Env) error {
 	if err := m.Stop(); err != nil {
 		return err
 	}
-	if err := dumped(e, v.libs, data); err != nil {
-		return err
+	if v.dumps {
+		if err := dumped(e, v.libs, data); err != nil {
+			return err
+		}
 	}
 	if err := k.Start(); err != nil {
 		return fmt.Errorf("Kafka over Millrace's directory: %w", err)
@@ -339,7 +342,7 @@ func dumped(e *harness.Env, libs harness.Libs, data string) error {
 		return err
 	}
 	for _, run := range [][]string{
-		append([]string{"--deep-iteration"}, logs...), append([]string{"--verify-index-only"}, indexes...), append([]string{"--index-sanity-check"}, indexes...), append([]string{"--deep-iteration"}, snapshots...),
+		slices.Concat([]string{"--deep-iteration"}, logs, snapshots), append([]string{"--verify-index-only"}, indexes...), append([]string{"--index-sanity-check"}, indexes...),
 	} {
 		cmd, err := e.KafkaTool(libs, "dump-log", run[0], "--files", strings.Join(run[1:], ","))
 		if err != nil {
