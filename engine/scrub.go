@@ -186,6 +186,7 @@ func (c *scrubber) run() {
 			c.mu.Unlock()
 		}
 		c.save()
+		c.buf = nil
 		if !c.rest(wait, errors.Is(err, errScrubOff)) {
 			return
 		}
@@ -269,8 +270,11 @@ func (c *scrubber) oneSegment(l *Log, s *segment) error {
 	}
 	if x.file != nil {
 		defer x.file.Close()
-		x.readIndexes()
-		if err := x.verify(); err != nil {
+		err := x.readIndexes()
+		if err == nil {
+			err = x.verify()
+		}
+		if err != nil {
 			return err
 		}
 	}

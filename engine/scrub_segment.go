@@ -217,9 +217,10 @@ func (x *scrub) fill(at int64) error {
 }
 
 // readIndexes reads both indexes as they are on the disk, before the batches: memory for the entries of one file, not for all batches.
-func (x *scrub) readIndexes() {
+func (x *scrub) readIndexes() error {
 	x.index.read(x, indexSuffix, offsetEntryBytes)
 	x.times.read(x, timeSuffix, timeEntryBytes)
+	return x.pay(len(x.index.raw) + len(x.times.raw))
 }
 
 // judgeIndexes adds what is wrong with the indexes of a segment that is whole.

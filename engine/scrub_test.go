@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -350,4 +351,54 @@ func TestScrubOnRealFiles(t *testing.T) {
 		t.Fatalf("%+v", st)
 	}
 	closeStore(t, s)
+}
+
+// Claim: a length that lies is found at its batch, also a large one within the segment, which is not read for it; a batch that is large is no damage.
+func TestScrubDoubtsLargeLengths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := faultfs.New(t)
+		var found findings
+		o := scrubbed(disk, &found)
+		o.Defaults.SegmentBytes, o.Defaults.IndexBytes = 8<<20, 1<<20
+		s := openStore(t, o)
+		create(t, s, spec("t", 1, 1))
+		l := s.Log("t", 0)
+		for i := range 40 {
+			put(t, l, strings.Repeat("x", 100<<10+3<<20*(i%4/3)))
+		}
+		scrubOnce(t, s)
+		if got := found.all(); len(got) > 0 || len(*l.segments.Load()) < 4 {
+			t.Fatalf("%+v", got)
+		}
+		s1 := (*l.segments.Load())[1]
+		data := readFile(t, disk, s1.path(logSuffix))
+		e := startsOf(t, data)[1]
+		data[e.pos+9] ^= 0x20 // 2 MiB more
+		writeFile(t, disk, s1.path(logSuffix), data)
+		time.Sleep(2 * scrubEvery)
+		if got := found.all(); len(got) != 1 || got[0].Position != e.pos || got[0].File != s1.path(logSuffix) {
+			t.Fatalf("%+v, want it at %d", got, e.pos)
+		}
+		closeStore(t, s)
+	})
+}
+
+// Claim: a file system that refuses direct reads, and a process that is out of descriptors, are no damage: the scrub reads plainly, or waits and goes on.
+func TestScrubKnowsWhatIsNoDamage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, fault := range []faultfs.Fault{{Kind: faultfs.OpRead, Pattern: "*.log", Err: syscall.EINVAL}, {Kind: faultfs.OpOpen, Pattern: "*.log", Err: syscall.EMFILE}} {
+			disk := faultfs.New(t)
+			var found findings
+			s := openStore(t, scrubbed(disk, &found))
+			create(t, s, spec("t", 1, 1))
+			l := s.Log("t", 0)
+			putN(t, l, 40)
+			disk.Fail(fault)
+			scrubOnce(t, s)
+			if st := s.ScrubStats(); len(found.all()) > 0 || !disk.Fired() || st.Segments != int64(len(*l.segments.Load())-1) {
+				t.Fatalf("%v: %+v, %+v, fired %v", fault.Err, found.all(), st, disk.Fired())
+			}
+			closeStore(t, s)
+		}
+	})
 }
