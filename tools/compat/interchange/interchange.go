@@ -5,6 +5,7 @@ package interchange
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +23,11 @@ func Checks() []harness.Check {
 	const name = "its data directory served by Millrace and back: every codec, compacted, transactional, groups"
 	var checks []harness.Check
 	for _, k := range []kafka{
-		{"Apache Kafka 4.3.1 broker", harness.Kafka43, true, harness.StartKafka},
-		{"Apache Kafka 3.9.2 broker", harness.Kafka39, true, func(e *harness.Env, overrides ...string) (*harness.Kafka, error) {
+		{"Apache Kafka 4.3.1 broker", harness.Kafka43, "version=1", true, harness.StartKafka},
+		{"Apache Kafka 3.9.2 broker", harness.Kafka39, "version=1", true, func(e *harness.Env, overrides ...string) (*harness.Kafka, error) {
 			return harness.StartKafkaOf(e, harness.Kafka39, overrides...)
 		}},
-		{"Apache Kafka 3.9.2 broker with ZooKeeper", harness.Kafka39, false, harness.StartKafkaZooKeeper},
+		{"Apache Kafka 3.9.2 broker with ZooKeeper", harness.Kafka39, "version=0", false, harness.StartKafkaZooKeeper},
 	} {
 		checks = append(checks, harness.Check{Client: k.name, Name: name, Limit: 6 * time.Minute, Run: k.roundTrip})
 	}
@@ -37,7 +38,8 @@ func Checks() []harness.Check {
 type kafka struct {
 	name  string
 	libs  harness.Libs
-	dumps bool // its DumpLogSegments looks at what Millrace wrote; one check a version does
+	meta  string // a line of meta.properties that must be there still
+	dumps bool   // its DumpLogSegments looks at what Millrace wrote; one check a version does
 	start func(e *harness.Env, overrides ...string) (*harness.Kafka, error)
 }
 
@@ -105,6 +107,10 @@ func (v kafka) roundTrip(e *harness.Env) error {
 	}
 	if err := m.Stop(); err != nil {
 		return err
+	}
+	meta, err := os.ReadFile(filepath.Join(data, "meta.properties"))
+	if err != nil || !strings.Contains(string(meta), v.meta+"\n") {
+		return fmt.Errorf("meta.properties has no line %s: %q, %v", v.meta, meta, err)
 	}
 	if v.dumps {
 		if err := dumped(e, v.libs, data); err != nil {
@@ -243,6 +249,7 @@ type state struct {
 	records []string         // sorted: every record with all it has
 	ends    map[string]int64 // by partition
 	commits map[string]string
+	ids     map[string]string // of topics
 }
 
 func everything(addr string) (*state, error) {
@@ -254,7 +261,7 @@ func everything(addr string) (*state, error) {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	s := &state{ends: map[string]int64{}, commits: map[string]string{}}
+	s := &state{ends: map[string]int64{}, commits: map[string]string{}, ids: map[string]string{}}
 	for name := range topics {
 		var end kadm.ListedOffset
 		err := harness.Within(30*time.Second, func() error { // a node that has just started has no leaders yet
@@ -280,6 +287,13 @@ func everything(addr string) (*state, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	details, err := adm.ListTopics(ctx, slices.Collect(maps.Keys(topics))...)
+	if err != nil {
+		return nil, err
+	}
+	for name, d := range details {
+		s.ids[name] = d.ID.String()
+	}
 	slices.Sort(s.records)
 	err = harness.Within(30*time.Second, func() error {
 		commits, err := adm.FetchOffsets(ctx, "group")
@@ -300,6 +314,9 @@ func same(what string, want, got *state) error {
 	for name, end := range want.ends {
 		if got.ends[name] != end {
 			return fmt.Errorf("%s: %s ends at %d, was %d", what, name, got.ends[name], end)
+		}
+		if got.ids[name] != want.ids[name] {
+			return fmt.Errorf("%s: the id of %s is %s, was %s", what, name, got.ids[name], want.ids[name])
 		}
 		if got.commits[name] != want.commits[name] {
 			return fmt.Errorf("%s: commit of %s is %q, was %q", what, name, got.commits[name], want.commits[name])
