@@ -118,9 +118,9 @@ func TestCompactionFollowsCompressionType(t *testing.T) {
 	if c := log.Config(); !c.Recompress || c.Codec != batch.Zstd || c.CodecLevel != 7 || c.MaxBatch == 0 {
 		t.Fatalf("%+v", c)
 	}
+	first := log.FirstDirty()
 	b.mustProduce("t", 0, keyedRecord(t, "last", "x"))
 	fill()
-	first := log.FirstDirty()
 	b.eventually("the next pass", func() bool { return log.FirstDirty() > first })
 	end := int64(log.FirstDirty())
 	b.eventually("all that is cleaned is zstd", func() bool {
