@@ -87,3 +87,13 @@ const (
 	leastMoveWait = time.Millisecond
 	maxMoveWait   = time.Hour
 )
+
+// Bounds of the API for other stores.
+const (
+	// A Reader begins with a page, which is all that a single look-up needs, and doubles
+	// its reads up to what a disk in sequence wants. Its buffer is no larger than a read, or one batch.
+	minReadBytes = 4 << 10
+	maxReadBytes = 1 << 20
+	// maxKeptAppend is the largest buffer that AppendRecords keeps for the next call.
+	maxKeptAppend = 1 << 20
+)

@@ -45,6 +45,7 @@ func (l *Log) TruncateTo(o Offset) error {
 		return err
 	}
 	l.end.Store(int64(cut.offset)) // nobody may look for what is going
+	l.news.cut(cut.offset)
 	if err := l.forget(cut.offset, int64(cut.offset)); err != nil {
 		return err
 	}
@@ -281,6 +282,7 @@ func (l *Log) reset(o Offset) error {
 		return l.mu.failed
 	}
 	l.end.Store(min(l.end.Load(), int64(o)))
+	l.news.cut(o)
 	if err := l.forget(o, math.MinInt64); err != nil {
 		return err
 	}
@@ -344,6 +346,7 @@ func (l *Log) SetStart(o Offset) error {
 func (l *Log) raiseStart(o Offset) {
 	raise(&l.durable, int64(o))
 	raise(&l.start, int64(o))
+	l.news.wake()
 }
 
 func (l *Log) setLatestEpoch() {
