@@ -48,6 +48,16 @@ const (
 	keepSnapshots = 2
 )
 
+// Bounds of the scrub.
+const (
+	scrubWindow    = 256 << 10      // read at once, past the page cache
+	scrubFindings  = 8              // told of one segment; dump-log check tells the rest
+	scrubEvery     = 24 * time.Hour // from the beginning of a pass to that of the next, if it took less
+	scrubRetry     = time.Minute    // after an error that says nothing of a segment, such as no descriptor left
+	scrubSaveEvery = time.Minute    // how often it is noted how far a pass got
+	maxScrubIndex  = 64 << 20       // a larger index is not looked at: memory
+)
+
 const (
 	_ = uint(maxRunBytes - batch.HeaderSize)  // a run holds at least one batch header
 	_ = uint(maxSegmentBytes - maxRunBytes)   // a run fits in a segment

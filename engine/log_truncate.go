@@ -40,6 +40,7 @@ func (l *Log) TruncateTo(o Offset) error {
 		return l.reset(l.Start()) // the batch holds Start as well: nothing readable is left (L2)
 	}
 	lowest = cut.offset
+	l.cleaning.cut(cut.offset)
 	if err := l.lowerRecoveryPoint(cut.offset); err != nil {
 		return err
 	}
@@ -262,7 +263,6 @@ func (l *Log) ResetTo(o Offset) error {
 	if err := l.refusal(); err != nil {
 		return err
 	}
-	l.cleaning.cut(0)
 	return l.reset(o)
 }
 
@@ -271,6 +271,7 @@ func (l *Log) ResetTo(o Offset) error {
 // one that merely starts later than before.
 func (l *Log) reset(o Offset) error {
 	defer l.noteCut(math.MinInt64)
+	l.cleaning.cut(0)
 	c := l.config.Load()
 	l.start.Store(int64(o))
 	l.ceiling.Store(int64(o))

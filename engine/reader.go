@@ -76,10 +76,11 @@ func (r *Reader) read() ([]byte, error) {
 			return nil, nil
 		}
 		s, err := l.Read(r.next, r.most, limit, true)
-		if err != nil {
-			return nil, err
+		var seg *segment
+		var pos int64
+		if err == nil {
+			seg, pos, err = r.copy(s)
 		}
-		seg, pos, err := r.copy(s)
 		if r.seen.next.Load() != nil {
 			continue // cut meanwhile: the bytes, or the error, may be of files that changed under us
 		}

@@ -415,3 +415,35 @@ func forgetAbove(shown map[Offset]string, o Offset) {
 		}
 	}
 }
+
+// Claim (L5): bytes that a truncation has replaced while they were read are not shown.
+// Method: between the reader's look at the log and its read of the file, truncate and write a record that cannot be synced.
+func TestReaderDropsWhatWasReplaced(t *testing.T) {
+	d := faultfs.New(t)
+	var l *Log
+	armed := false
+	d.BeforeRead(func(name string) {
+		if !armed || !strings.HasSuffix(name, logSuffix) {
+			return
+		}
+		armed = false
+		if err := l.TruncateTo(5); err != nil {
+			t.Error(err)
+		}
+		d.Fail(faultfs.Fault{Kind: faultfs.OpWrite, Pattern: faultfs.JournalPattern, Times: -1})
+		d.Fail(faultfs.Fault{Kind: faultfs.OpSync, Times: -1})
+		a := leaderAppend(newBatch(1000, []string{strings.Replace(valueOf(5), "x", "Y", 1)}))
+		l.Enqueue(a, 0)
+		if err := l.Write(a); err != nil {
+			t.Error(err)
+		}
+	})
+	l = openTestLog(t, d, DefaultConfig())
+	defer l.Close()
+	putN(t, l, 10)
+	r := l.NewReader(5)
+	armed = true
+	if data, err := r.read(); data != nil || err != nil || armed {
+		t.Fatalf("got %d bytes, %v; truncated: %v", len(data), err, !armed)
+	}
+}
