@@ -7,7 +7,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz bench bench-restart bench-peers bench-engine compat compat-docs docs clean
+.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,13 @@ fuzz: ## every fuzz target for FUZZTIME each
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
 	  done; \
 	done
+
+CHAOS ?= 30m
+chaos: build ## random attack on engine and broker for CHAOS (30m); SEED=n repeats a run, ONLY=store,disk,kill,together names parts, ONCE=1 one episode
+	@mkdir -p .cache
+	$(GO) build -o .cache/chaos-plain ./tools/chaos
+	$(GO) build -race -o .cache/chaos-race ./tools/chaos
+	.cache/chaos-plain -for $(CHAOS) -race .cache/chaos-race -millrace bin/millrace $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-part $(ONLY)) $(if $(ONCE),-once)
 
 compat: build ## foreign clients against Millrace; ONLY=name runs one
 	@mkdir -p .cache

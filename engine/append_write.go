@@ -46,6 +46,10 @@ func (l *Log) gather(a *Append) error {
 		return err
 	}
 	c := l.config.Load()
+	if h := l.home.Load(); c.Durability == PageCache && h.journal.Failed() != nil { // L4: nobody waits who would be told
+		h.poison(l, h.journal.Failed())
+		return l.poisonError()
+	}
 	if int64(len(a.Batch)) > c.SegmentBytes {
 		return fmt.Errorf("%w: %d bytes, segment.bytes=%d", ErrTooLarge, len(a.Batch), c.SegmentBytes)
 	}

@@ -144,6 +144,9 @@ func (l *Log) cleanable(now time.Time) ([]*segment, Offset, error) {
 // newestTime is the largest timestamp of a closed segment's records, or the file's own time if they have none.
 func (s *segment) newestTime() (time.Time, error) {
 	ts, err := s.largestTimestamp()
+	if isIndexDamage(err) { // repaired when a look-up needs it; a pass does without
+		ts, err = s.walkLargestTimestamp()
+	}
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -106,18 +106,15 @@ func (l *Log) leaveSwap(fresh []*segment, cause error) bool {
 
 // takeName is the third step for one segment.
 func (s *segment) takeName() error {
-	for _, kind := range []string{indexSuffix, timeSuffix, txnSuffix, logSuffix} {
-		from := cleanedSuffix
-		if kind == logSuffix || kind == txnSuffix {
-			from = swapSuffix
-		}
-		err := s.folder.fs.Rename(s.path(kind)+from, s.path(kind))
+	if err := errors.Join(s.index.Rename(s.path(indexSuffix)), s.times.Rename(s.path(timeSuffix))); err != nil {
+		return err
+	}
+	for _, kind := range []string{txnSuffix, logSuffix} {
+		err := s.folder.fs.Rename(s.path(kind)+swapSuffix, s.path(kind))
 		if err != nil && (kind == logSuffix || !errors.Is(err, os.ErrNotExist)) {
 			return err
 		}
 	}
-	s.index.SetPath(s.path(indexSuffix))
-	s.times.SetPath(s.path(timeSuffix))
 	return nil
 }
 

@@ -286,7 +286,8 @@ func (l *Log) reset(o Offset) error {
 	if err := l.forget(o, math.MinInt64); err != nil {
 		return err
 	}
-	if err := l.giveUp(newestFirst(*l.segments.Load())); err != nil {
+	gone := newestFirst(*l.segments.Load())
+	if err := l.putAway(gone); err != nil {
 		return err
 	}
 	if err := l.syncDir(); err != nil {
@@ -299,6 +300,9 @@ func (l *Log) reset(o Offset) error {
 	}
 	l.age(fresh, c)
 	l.segments.Store(&[]*segment{fresh})
+	for _, s := range gone {
+		s.letGo()
+	}
 	l.hints.Store(nil)
 	l.end.Store(int64(o))
 	l.durable.Store(int64(o))
@@ -328,13 +332,15 @@ func (l *Log) SetStart(o Offset) error {
 	if o > l.End() {
 		return &OutOfRangeError{Want: o, Start: l.Start(), End: l.End()}
 	}
-	if o <= l.Start() {
+	if o <= l.Start() && !l.mu.unsaved {
 		return nil
 	}
 	l.raiseStart(o)
+	l.mu.unsaved = true
 	if err := l.home.Load().checkpoint(l); err != nil {
 		return l.storageError("checkpoint the log's start", err)
 	}
+	l.mu.unsaved = false
 	if err := l.epochs.TruncateStart(int64(o)); err != nil {
 		return l.storageError("truncate leader epochs", err)
 	}

@@ -25,6 +25,8 @@ func (l *Log) OffsetForTime(ts int64) (off Offset, recordTs int64, found bool, e
 			i--
 		case errors.Is(err, errGone) || err != nil && l.isGone(list[i]):
 			i = -1 // the list has changed
+		case found && off >= l.End(): // of a segment that a truncation is taking away
+			return -1, -1, false, nil
 		case found || err != nil:
 			return off, recordTs, found, err
 		}
@@ -111,15 +113,27 @@ func (s *segment) largestTimestamp() (int64, error) {
 	if !ok && s.size.Load() > 0 {
 		// Kafka leaves the index empty for a segment without timestamps; so
 		// does a crash. Old and small segments only: walk it once.
-		err := s.walk(0, s.size.Load(), func(e entry) bool {
-			if e.maxTs > ts || !ok {
-				ts, off, ok = e.maxTs, int64(e.last), true
-			}
-			return true
-		})
-		if err != nil {
-			return -1, err
+		return s.walkLargestTimestamp()
+	}
+	if ok {
+		s.maxTs.Store(ts)
+		s.maxTsOff.Store(off)
+	}
+	s.tsKnown.Store(true)
+	return s.maxTs.Load(), nil
+}
+
+// walkLargestTimestamp is largestTimestamp from the batches' headers, which are the truth.
+func (s *segment) walkLargestTimestamp() (int64, error) {
+	ts, off, ok := int64(-1), int64(-1), false
+	err := s.walk(0, s.size.Load(), func(e entry) bool {
+		if e.maxTs > ts || !ok {
+			ts, off, ok = e.maxTs, int64(e.last), true
 		}
+		return true
+	})
+	if err != nil {
+		return -1, err
 	}
 	if ok {
 		s.maxTs.Store(ts)

@@ -136,9 +136,17 @@ func (l *Log) dropBelow(list []*segment, n int) error {
 // reads one of them goes on; the last to leave closes the file. An error stops
 // it half-way, and appends with it: the files no longer are what the list says.
 func (l *Log) giveUp(segments []*segment) error {
+	err := l.putAway(segments)
+	for _, s := range segments {
+		s.letGo()
+	}
+	return err
+}
+
+// putAway is giveUp for segments that are still in the list: they stay pinned, for whoever looks into it finds them until it changes.
+func (l *Log) putAway(segments []*segment) error {
 	for _, s := range segments {
 		names, err := s.rename(deletedSuffix)
-		s.letGo()
 		if len(names) > 0 {
 			l.unlinkLater(names)
 		}

@@ -128,7 +128,8 @@ func (d *dataDir) collect() (points, starts checkpoint.Offsets) {
 	for key, l := range d.mu.live {
 		points[key] = int64(l.RecoveryPoint())
 		delete(starts, key)
-		if start := l.Start(); start > (*l.segments.Load())[0].base {
+		// Below a segment's beginning, or at it, only while a reset takes all segments away: then nothing else says where the log begins (L5).
+		if start := l.Start(); start != (*l.segments.Load())[0].base || l.ceiling.Load() != noLimit {
 			starts[key] = int64(start)
 		}
 	}

@@ -107,7 +107,9 @@ func forgetFormer(drafts []draft) error {
 		dr := &drafts[i]
 		d, key := dr.dir, checkpoint.TopicPartition(dr.key)
 		d.mu.Lock()
-		if _, there := d.mu.points[key]; there {
+		_, point := d.mu.points[key]
+		_, start := d.mu.starts[key] // the files are written one after the other: a crash leaves what only one of them tells
+		if point || start {
 			delete(d.mu.points, key)
 			delete(d.mu.starts, key)
 			d.outdated = true

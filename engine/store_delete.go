@@ -222,7 +222,7 @@ func (l *Log) retire() {
 	for _, s := range *l.segments.Load() {
 		s.index.Discard()
 		s.times.Discard()
-		s.unpin()
+		s.letGo() // a reset that failed may have done so
 	}
 }
 

@@ -82,6 +82,9 @@ func (d *dataDir) fail(err error) {
 	if !d.failed.CompareAndSwap(nil, &dirFailure{err}) {
 		return
 	}
+	if d.journal != nil {
+		d.journal.Fail(err) // L4: also when what failed was not the journal's
+	}
 	d.store.log.Error("data directory is offline; the others serve on", "dir", d.path, "error", err)
 	if f := d.store.o.DirOffline; f != nil {
 		f(d.path, err)

@@ -1,5 +1,10 @@
 package index
 
+import (
+	"errors"
+	"io/fs"
+)
+
 // What both kinds of index offer alike.
 
 // Load does what the opening deferred. After a nil result nothing that the file
@@ -42,6 +47,18 @@ func (t *table) Discard() { _ = t.close(false) }
 
 // Path returns the present name of the file.
 func (t *table) Path() string { return t.getPath() }
+
+// Rename renames the file and tells of it in one, so that no look-up opens it by a name that is gone. A missing file is no error here: who
+// opens it finds out.
+func (t *table) Rename(path string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.fs.Rename(t.path, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	t.path = path
+	return nil
+}
 
 // SetPath tells that the file was renamed (itself or a folder above it).
 func (t *table) SetPath(path string) { t.setPath(path) }

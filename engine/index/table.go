@@ -208,7 +208,11 @@ func (t *table) findEnd(f vfs.File, count int) (int, error) {
 
 // promote maps a paged table if the Set has room; f is then closed. Any failure leaves it paged, which always works.
 func (t *table) promote(f vfs.File) bool {
-	if t.limit == 0 || t.n >= t.limit || !t.set.takeMap(t) {
+	if t.n > 0 && t.n >= t.limit { // made under a larger segment.index.bytes: there must be room for the entry of the roll
+		t.limit = t.n + 1
+		return false
+	}
+	if t.limit == 0 || !t.set.takeMap(t) {
 		return false
 	}
 	size := int64(t.limit) * int64(t.layout.size)

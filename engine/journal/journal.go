@@ -254,6 +254,14 @@ func (j *Journal) closeOld() {
 // it is as if a round had failed (L4). In particular Close then leaves the records in place, which may be the only copy.
 func (j *Journal) Fail(cause error) { j.poison(cause) }
 
+// Failed is what the journal was poisoned by, nil while it works (L4).
+func (j *Journal) Failed() error {
+	if e := j.cause.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
 // poison makes every Wait, now and later, fail (L4).
 func (j *Journal) poison(cause error) {
 	e := &PoisonedError{Dir: j.dataDir, Cause: cause}

@@ -88,6 +88,13 @@ func (d *Disk) Fail(f Fault) *Disk {
 	return d
 }
 
+// Disarm takes back all armed faults and cuts. What has happened stays Fired.
+func (d *Disk) Disarm() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = nil
+}
+
 // FailOperation makes the n-th counted operation from now on fail, 0 being the next.
 func (d *Disk) FailOperation(n int) *Disk { return d.Fail(Fault{After: n}) }
 

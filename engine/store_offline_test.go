@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"millrace/engine/vfs/faultfs"
+)
+
+// Claim (L4): in a directory that has gone offline no log acknowledges anything any more, whatever sync it was that failed, and also in
+// page-cache mode, where an append waits for none.
+// Method: the directory's sync of a Delete fails, or a round of the journal; then one append in each mode.
+func TestOfflineDirectoryAcknowledgesNothing(t *testing.T) {
+	for name, fault := range map[string]faultfs.Fault{
+		"delete":  {Kind: faultfs.OpSyncDir, Pattern: "/a"},
+		"journal": {Kind: faultfs.OpDirectWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := faultfs.New(t)
+			s := openStore(t, quiet(disk, "/a"))
+			cached := spec("cached", 3, 1)
+			cached.Config = s.o.Defaults
+			cached.Config.Durability = PageCache
+			create(t, s, spec("goes", 1, 1), spec("synced", 2, 1), cached)
+			for _, l := range s.Logs() {
+				if err := add(l, "kept"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			disk.Fail(fault)
+			if name == "delete" {
+				_ = s.Delete("goes")
+			} else {
+				_ = add(s.Log("goes", 0), "lost")
+			}
+			if !disk.Fired() || s.OfflineDirs()["/a"] == nil {
+				t.Fatal("the directory is not offline")
+			}
+			for _, topic := range []string{"synced", "cached"} {
+				if err := add(s.Log(topic, 0), "refused"); !errors.Is(err, ErrPoisoned) {
+					t.Errorf("%s: %v, want ErrPoisoned", topic, err)
+				}
+				if got := values(t, s.Log(topic, 0)); got[0] != "kept" {
+					t.Errorf("%s: %q", topic, got)
+				}
+			}
+			disk.CutPower()
+		})
+	}
+}

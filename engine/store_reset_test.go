@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"millrace/engine/checkpoint"
+	"millrace/engine/vfs/faultfs"
+)
+
+// Claim (L5): whatever operation of a reset the power is cut at or that fails, the log of a Store begins afterwards where it began before or
+// where it was told to, never at 0 with offsets that were given out before; also where the new start is below the first segment, or at it.
+// Method: a log of the offsets 50 to 52, reset or truncated to offsets around them, at every operation.
+func TestResetLogNeverBeginsAtZero(t *testing.T) {
+	for _, to := range []Offset{40, 50, 51, 60} {
+		for _, how := range []string{"reset", "truncate"} {
+			if how == "truncate" && to > 50 {
+				continue
+			}
+			prepare := func(disk *faultfs.Disk) {
+				s := tryOpenStore(disk)
+				s.Create(spec("t", 1, 1))
+				s.Log("t", 0).ResetTo(50)
+				for range 2 {
+					add(s.Log("t", 0), "old")
+				}
+				s.Close(context.Background())
+			}
+			t.Run(fmt.Sprintf("%s/to=%d", how, to), func(t *testing.T) {
+				bothWays(t, prepare, func(disk *faultfs.Disk) bool {
+					s := tryOpenStore(disk)
+					if s == nil {
+						return false
+					}
+					defer s.Close(context.Background())
+					if how == "reset" {
+						return s.Log("t", 0).ResetTo(to) == nil
+					}
+					return s.Log("t", 0).TruncateTo(to) == nil
+				}, func(t *testing.T, s *Store, _ *faultfs.Disk, done bool) {
+					l := s.Log("t", 0)
+					if l.Start() != to && (done || l.Start() != 50) || l.End() < min(to, 50) {
+						t.Fatalf("done %v: [%d, %d)", done, l.Start(), l.End())
+					}
+					if err := add(l, "new"); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Claim (L5): a topic made anew begins at 0, also where a crash left the former's start in the checkpoint file and nothing else of it.
+// Method: a start checkpoint that tells of a log that is not there; create, append, lose power.
+func TestTopicMadeAnewForgetsTheFormersStart(t *testing.T) {
+	disk := faultfs.New(t)
+	closeStore(t, openStore(t, quiet(disk, "/a")))
+	disk.WriteFile("/a/"+checkpoint.LogStarts, checkpoint.Offsets{{Topic: "t", Partition: 0}: 3}.Encode())
+	s := openStore(t, quiet(disk, "/a"))
+	create(t, s, spec("t", 1, 1))
+	putN(t, s.Log("t", 0), 1)
+	disk.CutPower(faultfs.KeepUnsynced(50))
+	s = openStore(t, quiet(disk, "/a"))
+	requireValues(t, s.Log("t", 0), 0, 1)
+	closeStore(t, s)
+}
+
+// Claim: a log whose reset has failed half-way answers look-ups (none spins, none finds what was taken back), refuses appends, and can be deleted.
+// Method: each operation of a reset and of a truncation below the start fails in turn; ask; delete.
+func TestLogOfAFailedResetAnswersAndGoes(t *testing.T) {
+	for _, to := range []Offset{3, 70} {
+		for n, fired := 0, true; fired; n++ {
+			disk := faultfs.New(t)
+			o := quiet(disk, "/a")
+			o.Defaults = smallLog()
+			s := openStore(t, o)
+			create(t, s, spec("t", 1, 1))
+			l := s.Log("t", 0)
+			putN(t, l, 30)
+			if err := l.SetStart(10); err != nil {
+				t.Fatal(err)
+			}
+			disk.FailOperation(n)
+			err := l.TruncateTo(to)
+			if to > 30 {
+				err = l.ResetTo(to)
+			}
+			fired = disk.Fired()
+			done := make(chan string, 1)
+			go func() { // ends with the look-up; one that spins ends with the test
+				off, _, found, err := l.OffsetForTime(1)
+				_, _, err2 := l.MaxTimestamp()
+				done <- fmt.Sprint(found && off >= l.End(), " ", off, " ", err, " ", err2)
+			}()
+			select {
+			case told := <-done:
+				if strings.HasPrefix(told, "true") {
+					t.Fatalf("operation %d (%v): found %s; the log is [%d, %d)", n, err, told, l.Start(), l.End())
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("operation %d (%v): a look-up hangs", n, err)
+			}
+			_ = s.Delete("t")
+			_ = s.Close(context.Background())
+		}
+	}
+}
+
+// Claim: a SetStart that returns nil is durable, also the one that is tried again after the disk was full.
+// Method: no byte free; try twice, which must fail twice; space; try again; lose power.
+func TestStartTriedAgainIsDurable(t *testing.T) {
+	disk := faultfs.New(t)
+	s := openStore(t, quiet(disk, "/a"))
+	create(t, s, spec("t", 1, 1))
+	putN(t, s.Log("t", 0), 5)
+	disk.SetFree(0)
+	for range 2 {
+		if err := s.Log("t", 0).SetStart(3); err == nil {
+			t.Fatal("a start was acknowledged on a full disk")
+		}
+	}
+	disk.SetFree(-1)
+	if err := s.Log("t", 0).SetStart(3); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower(faultfs.KeepUnsynced(0))
+	s = openStore(t, quiet(disk, "/a"))
+	requireValues(t, s.Log("t", 0), 3, 5)
+	closeStore(t, s)
+}
