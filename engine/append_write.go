@@ -234,7 +234,7 @@ func (l *Log) publish(seg *segment, pos int64) {
 		// writes what can be written.
 		l.logger.Warn("index entry not written", "log", l.Dir(), "segment", seg.name(indexSuffix), "error", indexErr)
 	}
-	l.boundaries().put(r.end, seg.base, at)
+	l.boundaries().put(r.end, seg, at)
 	before := l.end.Swap(int64(r.end))
 	if before > int64(r.base) {
 		panic(fmt.Sprintf("engine: L1 broken in %s: append at %d, end was %d", l.Dir(), r.base, before))

@@ -40,7 +40,6 @@ func (l *Log) swap(old, fresh []*segment, cuts int) (taken bool, err error) {
 	// the fresh files are open.
 	next := slices.Concat(list[:at], fresh, list[at+len(old):])
 	l.segments.Store(&next)
-	l.hints.Store(nil)
 	if err := l.giveUp(newestFirst(old)); err != nil {
 		return true, err
 	}

@@ -12,6 +12,8 @@ import "sync/atomic"
 //
 // Truncation makes boundaries invalid, so it replaces the whole table: a reader
 // that still holds the old one can only write into what nobody reads any more.
+// Segments are told apart by more than their base: compaction puts another file
+// in the place of one, and a reader may still be in the old.
 type hints struct {
 	slots [hintCount]hint
 }
@@ -20,7 +22,7 @@ type hint struct {
 	seq    atomic.Uint32
 	pos    atomic.Uint32 // positions fit in 31 bits
 	offset atomic.Int64
-	base   atomic.Int64 // of the segment
+	owner  atomic.Int64 // the segment's id
 }
 
 func slotOf(off Offset) int {
@@ -28,24 +30,24 @@ func slotOf(off Offset) int {
 	return int(uint64(off) * 0x9E3779B97F4A7C15 >> (64 - hintBits))
 }
 
-// put notes that the entry at pos of the segment with that base begins at off.
-func (h *hints) put(off, base Offset, pos int64) {
+// put notes that the entry at pos of the segment begins at off.
+func (h *hints) put(off Offset, seg *segment, pos int64) {
 	s := &h.slots[slotOf(off)]
 	seq := s.seq.Load()
 	if seq&1 != 0 || !s.seq.CompareAndSwap(seq, seq+1) {
 		return // somebody else is writing this slot; theirs is as good
 	}
 	s.offset.Store(int64(off))
-	s.base.Store(int64(base))
+	s.owner.Store(seg.id)
 	s.pos.Store(uint32(pos))
 	s.seq.Store(seq + 2)
 }
 
-// get returns the position of offset off in the segment with that base.
-func (h *hints) get(off, base Offset) (pos int64, ok bool) {
+// get returns the position of offset off in the segment.
+func (h *hints) get(off Offset, seg *segment) (pos int64, ok bool) {
 	s := &h.slots[slotOf(off)]
 	seq := s.seq.Load()
-	if seq == 0 || seq&1 != 0 || s.offset.Load() != int64(off) || s.base.Load() != int64(base) {
+	if seq == 0 || seq&1 != 0 || s.offset.Load() != int64(off) || s.owner.Load() != seg.id {
 		return 0, false
 	}
 	pos = int64(s.pos.Load())

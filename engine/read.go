@@ -41,9 +41,15 @@ func (l *Log) Read(from Offset, most int, limit Offset, atLeastOne bool) (*Slice
 	}
 }
 
-// readOnce asks for another round when the list of segments has changed under
-// it, or when an index had to be made again.
+// readOnce asks for another round when the list of segments or the end of one
+// has changed under it, or when an index had to be made again.
 func (l *Log) readOnce(from Offset, most int, limit Offset, atLeastOne bool) (_ *Slice, retry bool, _ error) {
+	// The hints before End: a truncation lowers End, cuts and then replaces the
+	// hints, so what is noted in these below is true for as long as they are read.
+	known := l.boundaries()
+	if limit = min(limit, l.End()); from >= limit {
+		return &Slice{First: from}, false, nil
+	}
 	list := *l.segments.Load()
 	for i := segmentOf(list, from); i < len(list); i++ {
 		seg := list[i]
@@ -54,14 +60,16 @@ func (l *Log) readOnce(from Offset, most int, limit Offset, atLeastOne bool) (_ 
 		if i+1 < len(list) {
 			next = list[i+1].base
 		}
-		s, err := l.slice(seg, next, from, most, limit, atLeastOne)
+		s, err := l.slice(known, seg, next, from, most, limit, atLeastOne)
 		switch {
 		case errors.Is(err, index.ErrCorrupt):
 			seg.unpin()
 			return nil, true, l.repairIndex(seg, err)
 		case err != nil:
 			seg.unpin()
-			return nil, l.closed.Load() || l.isGone(seg), err
+			// A cut replaces the hints before it touches the file: a look-up that
+			// began before it may meet the new end of the file.
+			return nil, l.closed.Load() || l.isGone(seg) || l.hints.Load() != known, err
 		case s != nil:
 			if s.size == 0 {
 				seg.unpin() // an empty slice holds nothing
@@ -94,14 +102,13 @@ func (l *Log) isGone(s *segment) bool {
 // slice cuts the range out of one segment, which is pinned and becomes the
 // slice's unless it is empty. It returns nil if the segment has nothing at or
 // above from.
-func (l *Log) slice(seg *segment, next, from Offset, most int, limit Offset, atLeastOne bool) (*Slice, error) {
+func (l *Log) slice(known *hints, seg *segment, next, from Offset, most int, limit Offset, atLeastOne bool) (*Slice, error) {
 	f, err := seg.file()
 	if err != nil {
 		return nil, err
 	}
-	known := l.boundaries()
 	first, size := from, 0
-	pos, ok := known.get(from, seg.base)
+	pos, ok := known.get(from, seg)
 	if !ok && from == seg.base {
 		pos, ok = 0, seg.size.Load() > 0
 	}
@@ -112,7 +119,7 @@ func (l *Log) slice(seg *segment, next, from Offset, most int, limit Offset, atL
 		}
 		pos, size, first = e.pos, e.size, min(e.base, from)
 		if e.base == from {
-			known.put(from, seg.base, pos)
+			known.put(from, seg, pos)
 		}
 		if e.base >= limit {
 			return &Slice{First: from}, nil // a gap up to the limit
@@ -143,7 +150,7 @@ func (l *Log) limitPosition(seg *segment, next, limit Offset, known *hints) (int
 	if limit >= next {
 		return seg.size.Load(), nil // a closed segment, whole
 	}
-	if pos, ok := known.get(limit, seg.base); ok {
+	if pos, ok := known.get(limit, seg); ok {
 		return pos, nil
 	}
 	e, _, err := seg.locate(limit)
@@ -152,7 +159,7 @@ func (l *Log) limitPosition(seg *segment, next, limit Offset, known *hints) (int
 	}
 	// Not found is right as well: limit is at or below End, so all bytes below
 	// it were there at the look-up, and e.pos is where they ended then.
-	known.put(limit, seg.base, e.pos)
+	known.put(limit, seg, e.pos)
 	return e.pos, nil
 }
 

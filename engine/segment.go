@@ -52,6 +52,7 @@ func (f *folder) open(n string, flag int) (vfs.File, error) { return f.fs.OpenFi
 // is log_roll.go's and retention.go's.
 type segment struct {
 	base    Offset // fixed at open
+	id      int64  // unique in the process, from 1 (hints)
 	folder  *folder
 	indexes *index.Set
 
@@ -114,8 +115,10 @@ func (f *segmentFile) Sync() error {
 	return f.syncing.failed
 }
 
+var segmentIDs atomic.Int64
+
 func newSegment(base Offset, f *folder, ix *index.Set) *segment {
-	s := &segment{base: base, folder: f, indexes: ix}
+	s := &segment{base: base, id: segmentIDs.Add(1), folder: f, indexes: ix}
 	s.pins.Store(1)
 	s.maxTs.Store(-1)
 	s.maxTsOff.Store(int64(base))
