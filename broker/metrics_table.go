@@ -122,6 +122,7 @@ var (
 	metricCleanedBytes  = define(counter, "millrace_cleaner_bytes_total", "Bytes of segments that passes read and kept.", "what")
 	metricCleanedCount  = define(counter, "millrace_cleaner_records_total", "Records that passes read and kept.", "what")
 	metricPinned        = define(gauge, "millrace_pinned_slices", "Ranges of segments that are being sent or synced now.")
+	metricRing          = define(gauge, "millrace_io_ring", "1 if file operations go through io_uring where that pays, 0 if by plain system calls (millrace.io).")
 	metricWrites        = define(counter, "millrace_log_writes_total", "Writes to segment files.")
 	metricAppends       = define(counter, "millrace_log_appends_total", "Batches written by them; divided by the writes: how many combine.")
 )

@@ -39,6 +39,7 @@ func (s *Store) Close(ctx context.Context) error {
 		})
 	}
 	dirs.Wait()
+	s.closeSystem()
 	return errors.Join(errs...)
 }
 
