@@ -72,6 +72,15 @@ func (f *osFile) Advise(off, n int64, a Advice) error {
 	})
 }
 
+// Dirty asks cachestat(2), Linux 6.5.
+func (f *osFile) Dirty() (int64, error) {
+	var in unix.Cachestat_t
+	err := f.control("cachestat", func(fd int) error {
+		return unix.Cachestat(uint(fd), &unix.CachestatRange{}, &in, 0)
+	})
+	return int64(in.Dirty+in.Writeback) * int64(os.Getpagesize()), err
+}
+
 // WriteOut uses sync_file_range, whose waiting takes a write-back error away from a later sync: hence what File says of an error.
 func (f *osFile) WriteOut(off, n int64) error {
 	return f.control("sync_file_range", func(fd int) error {

@@ -67,8 +67,9 @@ type sending struct {
 	name  string
 	off   int64
 	left  int64
-	file  *osFile // nil: whether the bytes are in memory is nobody's concern
-	ready int64   // up to where they are in memory
+	file  *osFile       // nil: whether the bytes are in memory is nobody's concern
+	ready int64         // up to where they are in memory
+	ahead chan struct{} // closed when the window behind ready is, too; nil: nobody asked for it
 }
 
 // send holds the file's descriptor, then the socket's write side, for the whole
@@ -77,6 +78,7 @@ type sending struct {
 func (s *sending) send(file, socket syscall.RawConn) error {
 	var err, werr error
 	held := file.Control(func(in uintptr) {
+		defer s.end()
 		werr = socket.Write(func(out uintptr) (done bool) {
 			done, err = s.pump(int(out), int(in))
 			return done
@@ -99,10 +101,7 @@ func (s *sending) send(file, socket syscall.RawConn) error {
 func (s *sending) pump(out, in int) (done bool, err error) {
 	for s.left > 0 {
 		if s.off >= s.ready {
-			s.ready = s.off + min(s.left, sendChunk)
-			if s.file != nil {
-				s.ready = s.off + s.file.sendWindow(in, s.off, s.left)
-			}
+			s.prepare(in)
 		}
 		n, err := unix.Sendfile(out, in, &s.off, int(s.ready-s.off)) // moves s.off
 		if n > 0 {

@@ -126,6 +126,9 @@ type File interface {
 	// end of the file. It is a hint: ErrUnsupported may be ignored.
 	Advise(off, n int64, a Advice) error
 
+	// Dirty is about how many bytes of the file wait in memory to be written to the disk. ErrUnsupported where the system does not tell.
+	Dirty() (int64, error)
+
 	// WriteOut writes what is dirty in [off, off+n) to the disk and waits for that, so that a Sync that follows has less to do at once. It promises
 	// nothing (no size, no flush of the device), but an error counts as that of a failed Sync: the kernel tells it once.
 	WriteOut(off, n int64) error

@@ -283,6 +283,16 @@ func (h *handle) Advise(off, n int64, a vfs.Advice) error {
 	return h.open("fadvise")
 }
 
+// Dirty is all of a file that has anything unsynced.
+func (h *handle) Dirty() (int64, error) {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if err := h.open("cachestat"); err != nil || len(h.node.changes) == 0 {
+		return 0, err
+	}
+	return h.node.live.size, nil
+}
+
 // WriteOut changes nothing that a test could see: what is unsynced stays so, and may be on the disk or not.
 func (h *handle) WriteOut(off, n int64) error {
 	h.d.mu.Lock()
