@@ -79,7 +79,7 @@ type Journal struct {
 	current      *file
 	sealed       []*file   // oldest first
 	noFileUntil  time.Time // making one failed: no further try before
-	emptying     bool // the runner, or Close, waits for passMu
+	emptying     bool      // the runner, or Close, waits for passMu
 	flushArmed   bool
 	flushSeen    uint64
 	recycledTold uint64
