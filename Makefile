@@ -7,7 +7,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz bench bench-restart bench-peers compat compat-docs docs clean
+.PHONY: help build run check test race fuzz bench bench-restart bench-peers bench-crossover compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ bench-peers: build ## Kafka, NATS JetStream, Redis streams, RabbitMQ streams and
 	@mkdir -p .cache
 	$(GO) build -o .cache/bench-peers ./benchmarks/peers
 	.cache/bench-peers $(PEERS)
+
+bench-crossover: build ## where one way of I/O begins to pay more than another: journal, syncs, cold reads, producers beside a cold reader; CROSSOVER='-sections sync -rounds 9'
+	$(GO) run ./benchmarks/crossover -out benchmarks/results $(CROSSOVER)
 
 docs: ## the documents that are made from the source's tables
 	$(GO) run ./tools/gendocs

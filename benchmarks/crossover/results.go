@@ -82,14 +82,17 @@ func (r *results) table() string {
 		for _, w := range r.ways {
 			mid, _, _, ok := row.Median(w, report.P50)
 			tail, _, _, _ := row.Median(w, report.P99)
-			switch {
-			case !ok:
-				b.WriteString(" |")
-			case w == best:
-				fmt.Fprintf(&b, " **%.0f** / %.0f |", mid, tail)
-			default:
-				fmt.Fprintf(&b, " %.0f / %.0f |", mid, tail)
+			format := " %.0f / %.0f"
+			if w == best {
+				format = " **%.0f** / %.0f"
 			}
+			if ok {
+				fmt.Fprintf(&b, format, mid, tail)
+			}
+			if read, _, _, ok := row.Median(w, report.MBps); ok {
+				fmt.Fprintf(&b, ", %.0f MB/s read", read)
+			}
+			b.WriteString(" |")
 		}
 		b.WriteString("\n")
 	}

@@ -55,7 +55,7 @@ const (
 
 	// pieceBytes of a segment file are written at a time by a pass, and files with no more than that unwritten are synced passFiles at a time,
 	// so that a round that comes meanwhile stands behind one such write on the device. passFiles is how many vfs.SyncMany syncs side by side.
-	pieceBytes = 1 << 20
+	pieceBytes = 512 << 10
 	passFiles  = 7
 
 	// scanBytes are read at a time when the journal is scanned.
