@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 
 	"millrace/engine/vfs"
 )
@@ -13,7 +14,7 @@ func openSystem(o *StoreOptions) (*vfs.System, error) {
 	}
 	system, err := vfs.OSWith(cmp.Or(o.IO, vfs.IOAuto))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("millrace.io=%s: %w", o.IO, err)
 	}
 	o.FS = system
 	if why := system.Refused(); why != nil {

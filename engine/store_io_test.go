@@ -44,7 +44,7 @@ func denied(t *testing.T, way vfs.IO) {
 	if way == vfs.IORing {
 		_, err := OpenStore(context.Background(), StoreOptions{Dirs: []string{t.TempDir()}, IO: way})
 		var refused *ring.SetupError
-		if !errors.As(err, &refused) || !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "kernel.io_uring_disabled") {
+		if !errors.As(err, &refused) || !errors.Is(err, unix.EPERM) || !strings.HasPrefix(err.Error(), "millrace.io=ring: ") || !strings.Contains(err.Error(), "kernel.io_uring_disabled") {
 			t.Fatalf("%v", err)
 		}
 		return

@@ -62,7 +62,7 @@ func main() {
 	flag.IntVar(&o.warm, "warm", 3, "GiB of memory to touch first: the host takes free memory back")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "length of one measurement of a running broker")
 	flag.Float64Var(&o.gb, "gb", 2, "GB that the cold full read reads")
-	waysArg := flag.String("ways", "pool,ring", "values of millrace.io that running brokers are compared with, comma separated")
+	waysArg := flag.String("ways", "pool,auto,ring", "values of millrace.io that running brokers are compared with, comma separated")
 	flag.Parse()
 	o.ways = strings.Split(*waysArg, ",")
 	if err := run(o); err != nil {
