@@ -3,7 +3,7 @@ package vfs
 import "sync"
 
 // syncFSFrom is the number of dirty files from which one SyncFS is used in place
-// of a sync of each. Measured by benchmarks/crossover, p50 in µs of syncfs, goroutines
+// of a sync of each. benchmarks/crossover, a noisy run, p50 in µs of syncfs, goroutines
 // and ring: 4 files 1264, 689, 535; 7 files 709, 879, 609; 8 files 524, 882, 779;
 // 16 files 518, 1506, 838; 64 files 932, 4372, 3724.
 const syncFSFrom = 8
