@@ -7,7 +7,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine compat compat-docs docs clean
+.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine bench-crossover compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,8 @@ ENGINE_OUT ?= ../results/engine-peers-$(shell date -u +%F)
 bench-engine: ## the engine as a library beside raft-wal, tidwall/wal, etcd, Prometheus, pebble and NATS: ten minutes on a quiet machine; BENCH='-rows reopen'
 	@mkdir -p .cache
 	cd benchmarks/engine && $(GO) build -o ../../.cache/bench-engine . && ../../.cache/bench-engine -dir ../../.cache -out $(ENGINE_OUT) $(BENCH)
+bench-crossover: build ## where one way of I/O begins to pay more than another: journal, syncs, cold reads, producers beside a cold reader; CROSSOVER='-sections sync -rounds 9'
+	$(GO) run ./benchmarks/crossover -out benchmarks/results $(CROSSOVER)
 
 docs: ## the documents that are made from the source's tables
 	$(GO) run ./tools/gendocs

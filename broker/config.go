@@ -78,6 +78,7 @@ type StorageConfig struct {
 	RetentionCheck   time.Duration
 	CheckpointEvery  time.Duration
 	RecoveryThreads  int
+	IO               string // auto, ring, pool
 	Journal          string // auto, off
 	JournalDir       string
 	JournalThreshold int // bytes; batches above skip the journal

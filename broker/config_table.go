@@ -47,6 +47,7 @@ var servedKeys = []ConfigKey{
 	// Storage.
 	parsed("log.dirs", TypeList, "", "folders, no two the same", "data directories; wins over log.dir", setLogDirs),
 	parsed("log.dir", TypeString, defaultLogDir, "a folder", "data directory", setLogDirs),
+	choice("millrace.io", "auto", "how files are read and synced: ring goes through io_uring wherever that is built and refuses to start where the kernel forbids it; pool uses plain system calls; auto takes io_uring where it was measured to pay and the kernel allows it", func(c *Config) *string { return &c.Storage.IO }, "auto", "ring", "pool"),
 	choice("millrace.commit.journal", "auto", "whether synced topics share a commit journal for each data directory", func(c *Config) *string { return &c.Storage.Journal }, "auto", "off"),
 	text("millrace.commit.journal.dir", "", "folder for the journals (a device of its own); empty means the data directory", func(c *Config) *string { return &c.Storage.JournalDir }),
 	number("millrace.commit.journal.threshold", TypeInt, "131072", 0, maxInt32, "bytes", "batches above this skip the journal and sync their file", func(c *Config) *int { return &c.Storage.JournalThreshold }),

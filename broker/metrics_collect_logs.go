@@ -60,6 +60,11 @@ func (s series) logs(store *engine.Store) {
 		s.count(metricLogEnd, int64(stats.End), topic, partition)
 	}
 	s.count(metricPinned, int64(pinned))
+	ring := 0.0
+	if store.IO() == "ring" {
+		ring = 1
+	}
+	s.value(metricRing, ring)
 	s.moves(store)
 	s.cleaner(store)
 	s.scrub(store)

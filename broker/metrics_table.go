@@ -127,6 +127,7 @@ var (
 	metricScrubIndexes  = define(counter, "millrace_scrub_indexes_total", "Damaged indexes that it has found and made again.")
 	metricScrubDamaged  = define(gauge, "millrace_scrub_damaged_segments", "Closed segments that it has found damaged; the log says where and what to do.", "logdirectory")
 	metricPinned        = define(gauge, "millrace_pinned_slices", "Ranges of segments that are being sent or synced now.")
+	metricRing          = define(gauge, "millrace_io_ring", "1 if file operations go through io_uring where that pays, 0 if by plain system calls (millrace.io).")
 	metricWrites        = define(counter, "millrace_log_writes_total", "Writes to segment files.")
 	metricAppends       = define(counter, "millrace_log_appends_total", "Batches written by them; divided by the writes: how many combine.")
 )

@@ -9,6 +9,7 @@ import (
 	"millrace/coord/single"
 	"millrace/engine"
 	"millrace/engine/checkpoint"
+	"millrace/engine/vfs"
 	"millrace/replica"
 )
 
@@ -162,7 +163,7 @@ func (b *Broker) openStorage(ctx context.Context) error {
 	image := service.Image()
 	b.adoptLayers(layersOf(image, b.node))
 	b.store, err = engine.OpenStore(ctx, engine.StoreOptions{
-		FS: fsys, Dirs: b.config.LogDirs, BrokerID: b.node, ClusterID: image.ClusterID(),
+		FS: b.config.FS, IO: vfs.IO(b.config.Storage.IO), Dirs: b.config.LogDirs, BrokerID: b.node, ClusterID: image.ClusterID(),
 		Journal: b.config.Storage.Journal, JournalDir: b.config.Storage.JournalDir, JournalThreshold: b.config.Storage.JournalThreshold,
 		RetentionCheck: b.config.Storage.RetentionCheck, CheckpointEvery: b.config.Storage.CheckpointEvery,
 		RecoveryThreads: b.configNow().Storage.RecoveryThreads, IndexMaps: b.config.Storage.IndexMaps,

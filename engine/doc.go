@@ -81,6 +81,12 @@
 // deletion by a Background, which lives while there is something to delete, and
 // flush.ms by a timer. Close ends both.
 //
+// # How files are read and synced
+//
+// Through engine/vfs alone. A Store opens the operating system's files in the way of StoreOptions.IO: through io_uring (engine/ring) where that
+// was measured to pay, or by plain calls. For OpenLog, LogOptions.FS takes what vfs.OSWith returns. Readers of what is not in memory hold up
+// nobody else, and what they ask of the disk is bounded.
+//
 // # Errors, by what the caller can do
 //
 //   - ErrOutOfRange: ask for another offset; the error says what there is.

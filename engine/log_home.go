@@ -51,6 +51,9 @@ func (n *unsyncedNames) Sync() error {
 	return nil
 }
 
+// Dirty is vfs.File's: names are no bytes.
+func (n *unsyncedNames) Dirty() (int64, error) { return 0, nil }
+
 // promise is a round of a home's journal. The zero promise is kept already.
 type promise struct {
 	home  *home

@@ -101,7 +101,8 @@ type brokenFile struct {
 	err error
 }
 
-func (f brokenFile) Sync() error { return f.err }
+func (f brokenFile) Sync() error           { return f.err }
+func (f brokenFile) Dirty() (int64, error) { return 0, f.err }
 
 func raise(rung *atomic.Int64, to int64) {
 	for {

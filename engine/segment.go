@@ -116,6 +116,33 @@ func (f *segmentFile) Sync() error {
 }
 
 var segmentIDs atomic.Int64
+// BeginSync and EndSync are Sync for a batch (vfs.SyncGuard). Trying only: two batches that waited for each other's files would wait for ever.
+func (f *segmentFile) BeginSync() (vfs.File, bool) {
+	if !f.syncing.TryLock() {
+		return nil, false
+	}
+	if f.syncing.failed != nil {
+		f.syncing.Unlock()
+		return nil, false
+	}
+	return f.File, true
+}
+
+func (f *segmentFile) EndSync(err error) error {
+	defer f.syncing.Unlock()
+	f.syncing.failed = err
+	return err
+}
+
+// WriteOut is the file's; a failure is that of a sync.
+func (f *segmentFile) WriteOut(off, n int64) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	if f.syncing.failed == nil {
+		f.syncing.failed = f.File.WriteOut(off, n)
+	}
+	return f.syncing.failed
+}
 
 func newSegment(base Offset, f *folder, ix *index.Set) *segment {
 	s := &segment{base: base, id: segmentIDs.Add(1), folder: f, indexes: ix}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,10 +40,21 @@ func (s *Slice) ReadInto(dst []byte) error {
 	if len(dst) < s.size {
 		return fmt.Errorf("read slice: %w: %d bytes for %d", io.ErrShortBuffer, len(dst), s.size)
 	}
-	if err := readFull(s.file, dst[:s.size], s.pos); err != nil {
+	if err := s.readFull(dst[:s.size]); err != nil {
 		return fmt.Errorf("read slice of %s at %d: %w", s.segment.name(logSuffix), s.pos, err)
 	}
 	return nil
+}
+
+func (s *Slice) readFull(dst []byte) error {
+	n, err := s.file.ReadCold(dst, s.pos)
+	if n == len(dst) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // SendTo writes the bytes to c with sendfile where c allows it, and returns how
@@ -62,8 +74,8 @@ func (s *Slice) SendTo(c net.Conn) (int64, error) {
 	return n, nil
 }
 
-// WillNeed asks the system to read the range now, so that sending does not wait
-// for the disk piece by piece. A hint: failures are not reported.
+// WillNeed asks the system to read the range now, so that ReadInto does not wait for the disk piece by piece: for small
+// ranges, which are read one after another. SendTo reads ahead itself. A hint: failures are not reported.
 func (s *Slice) WillNeed() {
 	if s.segment != nil {
 		_ = s.file.Advise(s.pos, int64(s.size), vfs.AdviseWillNeed)

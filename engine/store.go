@@ -21,7 +21,8 @@ import (
 // StoreOptions say where a Store keeps its logs and how it looks after them. Dirs
 // must be set; zero means the default elsewhere.
 type StoreOptions struct {
-	FS        vfs.FS   // default vfs.OS()
+	FS        vfs.FS   // default: the operating system's
+	IO        vfs.IO   // how files are read and synced; with the operating system's files only; default vfs.IOAuto
 	Dirs      []string // log.dirs: one or more data directories
 	BrokerID  int32    // < 0: as the directories say, 0 if they say nothing
 	ClusterID string   // "": as the directories say, a new one if they say nothing
@@ -67,6 +68,7 @@ type StoreOptions struct {
 // left as they are.
 type Store struct {
 	o          StoreOptions
+	system     *vfs.System // nil: somebody else's FS
 	log        *slog.Logger
 	dirs       []*dataDir
 	indexes    *index.Set
@@ -121,8 +123,8 @@ func (o *StoreOptions) fill() error {
 	if o.Journal != "" && o.Journal != "auto" && o.Journal != "off" {
 		return &ConfigError{"millrace.commit.journal", o.Journal, "auto or off"}
 	}
-	if o.FS == nil {
-		o.FS = vfs.OS()
+	if o.FS != nil && o.IO == vfs.IORing {
+		return &ConfigError{"millrace.io", o.IO, "auto or pool with files that are not the operating system's"}
 	}
 	if o.Defaults == (Config{}) {
 		o.Defaults = DefaultConfig()
@@ -173,8 +175,13 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
+	system, err := openSystem(&o)
+	if err != nil {
+		return nil, err
+	}
 	s := &Store{
 		o:          o,
+		system:     system,
 		log:        o.Logger,
 		indexes:    index.NewSet(o.IndexMaps),
 		background: NewBackground(o.Logger),
@@ -183,8 +190,7 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	}
 	s.table.Store(&map[checkpoint.TopicPartition]*Log{})
 	s.SetMoveRate(cmp.Or(o.MoveRate, math.MaxInt64))
-	err := s.open(ctx)
-	if err != nil {
+	if err = s.open(ctx); err != nil {
 		s.abandon()
 		return nil, err
 	}
@@ -231,6 +237,7 @@ func (s *Store) abandon() {
 	for _, d := range s.dirs {
 		d.release()
 	}
+	s.closeSystem()
 }
 
 // ClusterID and BrokerID are what the data directories say, all alike.

@@ -40,6 +40,7 @@ func (s *Store) Close(ctx context.Context) error {
 		})
 	}
 	dirs.Wait()
+	s.closeSystem()
 	return errors.Join(errs...)
 }
 

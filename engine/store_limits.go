@@ -19,7 +19,7 @@ const (
 	defaultIndexMaps = 1000
 
 	// Descriptors that do not depend on the number of logs: files lent to indexes
-	// (half of them), journals, locks, checkpoints, and sockets of clients. Where
+	// (half of them), journals, locks, checkpoints, rings (at most ring.MaxRings), and sockets of clients. Where
 	// few are allowed a quarter must do, so that a broker under the common limit of
 	// 1,024 serves 768 logs.
 	reservedFiles = 2 * defaultIndexMaps

@@ -9,7 +9,6 @@ type Payload interface {
 	Size() int                        // bytes; fixed
 	ReadInto(dst []byte) error        // fills dst, which is Size long
 	SendTo(c net.Conn) (int64, error) // sends all Size bytes to c
-	WillNeed()                        // asks for the range to be read ahead (D5)
 	Release()
 }
 

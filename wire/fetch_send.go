@@ -40,15 +40,10 @@ func (r *FetchResponse) Send(w *Writer, h Header, threshold int) error {
 }
 
 // sendHoles sends the buffer up to each hole, then the hole's payload; what
-// comes after the last hole stays buffered. Read-ahead is asked for all of
-// them before the first is sent, so that a cold range is read while others go
-// out (D5).
+// comes after the last hole stays buffered.
 func (w *Writer) sendHoles(holes []hole) error {
 	if len(holes) == 0 {
 		return nil
-	}
-	for _, h := range holes {
-		h.payload.WillNeed()
 	}
 	sent := 0
 	for _, h := range holes {

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sys/unix"
 
 	"millrace/benchmarks/load"
 	"millrace/benchmarks/peers/report"
+	"millrace/benchmarks/process"
 )
 
 // Every fill of this size of batch: 64 records of 1 KiB.
@@ -77,7 +74,7 @@ func measureConsume(e *env) error {
 	}
 	e.alternate("read all, hot", servers, read)
 	e.alternate("read all, cold", servers, func(s *server) (report.Values, error) {
-		if err := dropFromMemory(s.dir); err != nil {
+		if err := process.DropFromMemory(s.dir); err != nil {
 			return nil, err
 		}
 		return read(s)
@@ -98,7 +95,7 @@ func measureConsume(e *env) error {
 
 // besideColdRead measures produce requests while one reader after the other reads everything from disk.
 func (e *env) besideColdRead(s *server, r load.Row, end int64) (report.Values, error) {
-	if err := dropFromMemory(s.dir); err != nil {
+	if err := process.DropFromMemory(s.dir); err != nil {
 		return nil, err
 	}
 	stop, read := make(chan struct{}), make(chan error, 1)
@@ -112,7 +109,7 @@ func (e *env) besideColdRead(s *server, r load.Row, end int64) (report.Values, e
 			default:
 			}
 			if err == nil {
-				err = dropFromMemory(s.dir)
+				err = process.DropFromMemory(s.dir)
 			}
 			if err != nil {
 				read <- err
@@ -164,26 +161,4 @@ func readAsGroup(ctx context.Context, addr, topic, group string, records int64) 
 		})
 	}
 	return bytes, nil
-}
-
-// dropFromMemory writes out and drops the page cache of all files of a folder.
-func dropFromMemory(dir string) error {
-	unix.Sync()
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-			return nil // a segment may go at any time
-		}
-		if err != nil {
-			return err
-		}
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
-	})
 }

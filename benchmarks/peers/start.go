@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"millrace/benchmarks/peers/report"
+	"millrace/benchmarks/process"
 )
 
 // idleTime is how long a server is left alone before its idle memory is read.
@@ -125,7 +126,7 @@ func measureRecovery(e *env) error {
 		}
 		if s.err == nil {
 			s.proc.Kill()
-			if s.err = dropFromMemory(s.dir); s.err == nil {
+			if s.err = process.DropFromMemory(s.dir); s.err == nil {
 				e.timedAgain(cold, s)
 			}
 		}

@@ -1,8 +1,11 @@
 package process
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -51,4 +54,26 @@ func Machine(dir string) string {
 		}
 	}
 	return fmt.Sprintf("Linux %s, %s, %d × %s, file system type 0x%x", unix.ByteSliceToString(u.Release[:]), runtime.Version(), runtime.NumCPU(), cpu, fs.Type)
+}
+
+// DropFromMemory writes out and drops the page cache of all files of a folder.
+func DropFromMemory(dir string) error {
+	unix.Sync()
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
+			return nil // a segment may go at any time
+		}
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	})
 }

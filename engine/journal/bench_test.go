@@ -231,3 +231,56 @@ func BenchmarkWaitDone(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRoundBesideSyncing: rounds of 4 KiB while files with 32 MiB unwritten each are synced beside them, as a pass does it (gently), all at once
+// (as passes once did), or not at all (alone).
+func BenchmarkRoundBesideSyncing(b *testing.B) {
+	for _, how := range []string{"alone", "gently", "at-once"} {
+		b.Run("how="+how, func(b *testing.B) {
+			dir := benchDir(b)
+			logs := benchLogs(b, dir, 5)
+			j := benchJournal(b, Options{Dir: dir})
+			warm(b, j, logs[0])
+			stop, ended := make(chan struct{}), make(chan error)
+			go func() { ended <- syncBeside(j, logs[1:], how, stop) }() // ends when stop is closed
+			spread(b, j, logs[:1], 1, 4<<10)
+			close(stop)
+			if err := <-ended; err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+func syncBeside(j *Journal, logs []*benchLog, how string, stop chan struct{}) error {
+	data := make([]byte, 1<<20)
+	var files []vfs.File
+	for _, l := range logs {
+		files = append(files, l.file)
+	}
+	for how != "alone" {
+		for _, f := range files {
+			for i := range int64(32) {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				if _, err := f.WriteAt(data, i<<20); err != nil {
+					return err
+				}
+			}
+		}
+		err := error(nil)
+		if how == "gently" {
+			err = j.syncGently(files)
+		} else {
+			err = vfs.SyncMany(j.fs, j.dataDir, files)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	<-stop
+	return nil
+}

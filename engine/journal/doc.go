@@ -48,5 +48,5 @@
 // lock of the log concerned, so that its records are in its order; Wait is called without locks, since it may run a round, and with it the Notify of other logs.
 // Owner says what a log owes in return.
 //
-// Reading order: owner.go, options.go, round.go (Add, Cut), wait.go, run.go, block.go, file.go, pass.go, keeper.go, replay.go, journal.go.
+// Reading order: owner.go, options.go, round.go (Add, Cut), wait.go, run.go, block.go, file.go, pass.go, gentle.go, keeper.go, replay.go, journal.go.
 package journal

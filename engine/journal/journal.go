@@ -26,6 +26,7 @@ type Journal struct {
 	fileBytes int64
 	maxFiles  int
 	threshold int
+	piece     int64 // pieceBytes; less in tests
 	log       *slog.Logger
 	onPoison  func(error)
 	onRecycle func()
@@ -78,6 +79,7 @@ type Journal struct {
 	current      *file
 	sealed       []*file   // oldest first
 	noFileUntil  time.Time // making one failed: no further try before
+	emptying     bool      // the runner, or Close, waits for passMu
 	flushArmed   bool
 	flushSeen    uint64
 	recycledTold uint64
@@ -109,6 +111,7 @@ func Open(o Options) (*Journal, error) {
 		fileBytes: o.FileBytes,
 		maxFiles:  o.Files,
 		threshold: o.Threshold,
+		piece:     pieceBytes,
 		log:       o.Logger,
 		onPoison:  o.Poison,
 		onRecycle: o.OnRecycle,

@@ -57,7 +57,7 @@ func (j *Journal) maintain() {
 // recycleOne recycles the oldest sealed file. It reports whether it did.
 func (j *Journal) recycleOne() bool {
 	j.passMu.Lock()
-	did, err := j.recycle()
+	did, err := j.recycle(gently)
 	j.passMu.Unlock()
 	if err != nil {
 		j.poison(err)

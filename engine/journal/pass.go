@@ -16,7 +16,7 @@ package journal
 //
 // So if replay finds a batch, it finds every cut that was written after it, and a free file, in whatever order it is
 // used again, holds nothing that could come back. passMu is held.
-func (j *Journal) recycle() (bool, error) {
+func (j *Journal) recycle(how pace) (bool, error) {
 	j.mu.Lock()
 	if j.failed != nil {
 		j.mu.Unlock()
@@ -33,7 +33,7 @@ func (j *Journal) recycle() (bool, error) {
 		}
 	}
 	j.mu.Unlock()
-	if err := j.pass(); err != nil {
+	if err := j.pass(how); err != nil {
 		return false, err
 	}
 
@@ -72,11 +72,11 @@ func (j *Journal) addTarget(s *ownerState) {
 }
 
 // pass syncs the files of the targets and tells their owners. passMu is held.
-func (j *Journal) pass() error {
+func (j *Journal) pass(how pace) error {
 	if len(j.passTargets) == 0 {
 		return nil
 	}
-	_, err := j.syncTargets(j.passTargets, &j.passFiles)
+	_, err := j.syncTargets(j.passTargets, &j.passFiles, how)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, s := range j.passStates {
@@ -117,7 +117,7 @@ func (j *Journal) syncAll() error {
 		}
 	}
 	j.mu.Unlock()
-	if err := j.pass(); err != nil {
+	if err := j.pass(atOnce); err != nil {
 		j.poison(err)
 		return j.cause.Load()
 	}

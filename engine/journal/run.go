@@ -114,7 +114,7 @@ func (j *Journal) syncMembers(r *round) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	n, err := j.syncTargets(targets, &j.syncing)
+	n, err := j.syncTargets(targets, &j.syncing, atOnce)
 	r.synced = n
 	return err
 }
@@ -127,14 +127,19 @@ type target struct {
 
 // syncTargets syncs the owners' files with as few operations as possible and says how many there were. No lock is held.
 // It clears targets; scratch is the caller's to keep.
-func (j *Journal) syncTargets(targets []target, scratch *[]vfs.File) (int, error) {
+func (j *Journal) syncTargets(targets []target, scratch *[]vfs.File, how pace) (int, error) {
 	all := (*scratch)[:0]
 	for i := range targets {
 		t := &targets[i]
 		t.files = t.state.owner.SyncTargets()
 		all = append(all, t.files...)
 	}
-	err := vfs.SyncMany(j.fs, j.dataDir, all)
+	var err error
+	if how == gently {
+		err = j.syncGently(all)
+	} else {
+		err = vfs.SyncMany(j.fs, j.dataDir, all)
+	}
 	for i := range targets {
 		t := &targets[i]
 		if len(t.files) > 0 {
@@ -232,16 +237,21 @@ func (j *Journal) count(r *round, f *file, begun time.Time) {
 
 // emptyJournal leaves nothing in the files that could be replayed. The runner calls it, and Close.
 func (j *Journal) emptyJournal() error {
+	j.mu.Lock()
+	j.emptying = true // or a pass that lets this round pass would be waited for by it
+	j.mu.Unlock()
+	j.idle.Broadcast()
 	j.passMu.Lock()
 	defer j.passMu.Unlock()
 	j.mu.Lock()
+	j.emptying = false
 	if f := j.current; f != nil {
 		j.sealed = append(j.sealed, f)
 		j.current = nil
 	}
 	j.mu.Unlock()
 	for patience := time.Now().Add(cutPatience); ; {
-		progress, err := j.recycle()
+		progress, err := j.recycle(atOnce) // the runner is waited for by gentle passes
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/engine/ring"
 	"millrace/engine/vfs"
 	"millrace/engine/vfs/faultfs"
 )
@@ -42,11 +43,26 @@ func (p place) create(t *testing.T, name string, data []byte) vfs.File {
 // the second lets pass, the first must too, and the other way round.
 func onBoth(t *testing.T, claim func(t *testing.T, p place)) {
 	t.Run("fs=os", func(t *testing.T) { claim(t, place{vfs.OS(), t.TempDir()}) })
+	for _, io := range []vfs.IO{vfs.IORing, vfs.IOPool} {
+		t.Run("fs=os/io="+string(io), func(t *testing.T) { claim(t, place{system(t, io), t.TempDir()}) })
+	}
 	t.Run("fs=faultfs", func(t *testing.T) {
 		disk := faultfs.New(t)
 		must(t, disk.MkdirAll("/data"))
 		claim(t, place{disk, "/data"})
 	})
+}
+
+// system opens the system's files in a way that is closed, with all its descriptors, at the end.
+func system(t testing.TB, io vfs.IO) *vfs.System {
+	t.Helper()
+	s, err := vfs.OSWith(io)
+	if refused := new(ring.SetupError); errors.As(err, &refused) {
+		t.Skip(err)
+	}
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 func must(t testing.TB, err error) {

@@ -17,6 +17,7 @@ import (
 type osFile struct {
 	file *os.File
 	raw  syscall.RawConn
+	way  *way // of the System that opened it
 }
 
 func newOSFile(f *os.File) (*osFile, error) {
@@ -25,7 +26,7 @@ func newOSFile(f *os.File) (*osFile, error) {
 		f.Close()
 		return nil, err
 	}
-	return &osFile{file: f, raw: raw}, nil
+	return &osFile{file: f, raw: raw, way: plainWay}, nil
 }
 
 func (f *osFile) Name() string { return f.file.Name() }
@@ -68,6 +69,26 @@ func (f *osFile) Advise(off, n int64, a Advice) error {
 	}
 	return f.control("fadvise", func(fd int) error {
 		return unix.Fadvise(fd, off, n, advice[a])
+	})
+}
+
+// Dirty asks cachestat(2), Linux 6.5.
+func (f *osFile) Dirty() (int64, error) {
+	var in unix.Cachestat_t
+	err := f.control("cachestat", func(fd int) error {
+		return unix.Cachestat(uint(fd), &unix.CachestatRange{}, &in, 0)
+	})
+	return int64(in.Dirty+in.Writeback) * int64(os.Getpagesize()), err
+}
+
+// WriteOut uses sync_file_range, whose waiting takes a write-back error away from a later sync: hence what File says of an error.
+func (f *osFile) WriteOut(off, n int64) error {
+	return f.control("sync_file_range", func(fd int) error {
+		err := unix.SyncFileRange(fd, off, n, unix.SYNC_FILE_RANGE_WRITE_AND_WAIT)
+		if err == unix.ENOSYS || err == unix.ESPIPE {
+			return nil // the sync will do it all
+		}
+		return err
 	})
 }
 

@@ -29,13 +29,13 @@ func (f *osFile) SendTo(c net.Conn, off, n int64) (int64, error) {
 	}
 	socket, ok := rawStream(c)
 	if !ok {
-		return CopyTo(c, f, off, n)
+		return CopyTo(c, coldReader{f}, off, n)
 	}
-	s := sending{name: f.Name(), off: off, left: n}
+	s := sending{name: f.Name(), off: off, left: n, file: f}
 	err := s.send(f.raw, socket)
 	done := n - s.left
 	if errors.Is(err, errNoSendfile) {
-		more, err := CopyTo(c, f, s.off, s.left)
+		more, err := CopyTo(c, coldReader{f}, s.off, s.left)
 		return done + more, err
 	}
 	return done, err
@@ -64,9 +64,12 @@ var errNoSendfile = errors.New("no sendfile here")
 // sending is one range on its way. off and left move with what the socket took,
 // so after an error they say what is still to be sent.
 type sending struct {
-	name string
-	off  int64
-	left int64
+	name  string
+	off   int64
+	left  int64
+	file  *osFile       // nil: whether the bytes are in memory is nobody's concern
+	ready int64         // up to where they are in memory
+	ahead chan struct{} // closed when the window behind ready is, too; nil: nobody asked for it
 }
 
 // send holds the file's descriptor, then the socket's write side, for the whole
@@ -75,6 +78,7 @@ type sending struct {
 func (s *sending) send(file, socket syscall.RawConn) error {
 	var err, werr error
 	held := file.Control(func(in uintptr) {
+		defer s.end()
 		werr = socket.Write(func(out uintptr) (done bool) {
 			done, err = s.pump(int(out), int(in))
 			return done
@@ -96,7 +100,10 @@ func (s *sending) send(file, socket syscall.RawConn) error {
 // file's own position is shared by all who send from it, and is not touched.
 func (s *sending) pump(out, in int) (done bool, err error) {
 	for s.left > 0 {
-		n, err := unix.Sendfile(out, in, &s.off, int(min(s.left, sendChunk))) // moves s.off
+		if s.off >= s.ready {
+			s.prepare(in)
+		}
+		n, err := unix.Sendfile(out, in, &s.off, int(s.ready-s.off)) // moves s.off
 		if n > 0 {
 			s.left -= int64(n)
 		}

@@ -3,14 +3,14 @@ package vfs
 import "sync"
 
 // syncFSFrom is the number of dirty files from which one SyncFS is used in place
-// of a sync of each. Measured: 10 files 0.71 ms against 1.15-2.1 ms side by side
-// and 3.3-4.2 ms one by one; 100 files 2.2 ms against 7.3. The point between 1 and
-// 10 is interpolated.
+// of a sync of each. benchmarks/crossover, a noisy run, p50 in µs of syncfs, goroutines
+// and ring: 4 files 1264, 689, 535; 7 files 709, 879, 609; 8 files 524, 882, 779;
+// 16 files 518, 1506, 838; 64 files 932, 4372, 3724.
 const syncFSFrom = 8
 
 // SyncMany makes the contents of all files durable in the cheapest way for their
-// number: none, nothing; one, its own Sync; up to seven, their Syncs side by side;
-// more, one SyncFS(dir). All files must lie on the file system of dir. Every sync
+// number: none, nothing; one, its own Sync; up to seven, their Syncs side by side,
+// in one batch where fsys has a way for that (System); more, one SyncFS(dir). All files must lie on the file system of dir. Every sync
 // that was begun is waited for, whatever the others say; the error returned is
 // that of the first file, in the order given, that failed. After an error the
 // state of all the files' unsynced bytes is unknown (L4).
@@ -24,6 +24,9 @@ func SyncMany(fsys FS, dir string, files []File) error {
 		return fsys.SyncFS(dir)
 	}
 	var errs [syncFSFrom]error
+	if b, ok := fsys.(batchSyncer); ok && b.syncBatch(files, errs[:]) {
+		return firstOf(errs[:])
+	}
 	var wg sync.WaitGroup
 	for i, f := range files[1:] {
 		// Owned by this call: ends with its one Sync, waited for below.
@@ -31,10 +34,30 @@ func SyncMany(fsys FS, dir string, files []File) error {
 	}
 	errs[0] = files[0].Sync()
 	wg.Wait()
-	for _, err := range errs[:len(files)] {
+	return firstOf(errs[:])
+}
+
+func firstOf(errs []error) error {
+	for _, err := range errs {
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// batchSyncer is an FS that may sync files in a batch. false: nothing was done.
+type batchSyncer interface {
+	syncBatch(files []File, errs []error) bool
+}
+
+// SyncGuard is a File around another one that has a say in its syncs. A batch syncs the inner file between BeginSync and EndSync.
+type SyncGuard interface {
+	File
+
+	// BeginSync takes the right to sync the inner file. ok is false if somebody has it, or if there is nothing to take: then Sync is called.
+	BeginSync() (inner File, ok bool)
+
+	// EndSync gives the right back, with the result, and returns what Sync would have.
+	EndSync(err error) error
 }

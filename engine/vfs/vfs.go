@@ -4,7 +4,8 @@
 // one ([OS]). Nothing here knows what the bytes mean.
 //
 // Reading order: vfs.go (the seam), syncmany.go, buffer.go, copy.go, then the
-// Linux implementation: osfs.go, osfile.go, pwritev.go, sendfile.go, lock.go.
+// Linux implementation: osfs.go, osfile.go, system.go (batches), cold.go, pwritev.go,
+// sendfile.go, lock.go.
 //
 // What "synced" means here: Sync and SyncFS return nil only when the operating
 // system said that the bytes had reached stable storage. After any failed sync
@@ -125,11 +126,21 @@ type File interface {
 	// end of the file. It is a hint: ErrUnsupported may be ignored.
 	Advise(off, n int64, a Advice) error
 
+	// Dirty is about how many bytes of the file wait in memory to be written to the disk. ErrUnsupported where the system does not tell.
+	Dirty() (int64, error)
+
+	// WriteOut writes what is dirty in [off, off+n) to the disk and waits for that, so that a Sync that follows has less to do at once. It promises
+	// nothing (no size, no flush of the device), but an error counts as that of a failed Sync: the kernel tells it once.
+	WriteOut(off, n int64) error
+
+	// ReadCold is ReadAt for what may not be in memory: where the system allows it, nothing but this goroutine waits for the disk.
+	ReadCold(p []byte, off int64) (int, error)
+
 	// SendTo writes the bytes [off, off+n) of the file to c and returns how many
 	// c took. To *net.TCPConn and *net.UnixConn it is sendfile(2): no copy, an
 	// explicit offset (the file may be sent to many connections at once), both
 	// descriptors held while it runs, the write deadline of c honoured as by
-	// Write. To any other connection it copies through a pooled buffer.
+	// Write; what is not in memory is read before, a window at a time (cold.go). To any other connection it copies through a pooled buffer.
 	// io.ErrUnexpectedEOF means that the file ended before off+n.
 	SendTo(c net.Conn, off, n int64) (int64, error)
 }

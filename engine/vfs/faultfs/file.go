@@ -283,6 +283,37 @@ func (h *handle) Advise(off, n int64, a vfs.Advice) error {
 	return h.open("fadvise")
 }
 
+// Dirty is all of a file that has anything unsynced.
+func (h *handle) Dirty() (int64, error) {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if err := h.open("cachestat"); err != nil || len(h.node.changes) == 0 {
+		return 0, err
+	}
+	return h.node.live.size, nil
+}
+
+// WriteOut changes nothing that a test could see: what is unsynced stays so, and may be on the disk or not.
+func (h *handle) WriteOut(off, n int64) error {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if err := h.open(OpWriteOut); err != nil {
+		return err
+	}
+	if off < 0 || n < 0 {
+		return named(OpWriteOut, h.name, syscall.EINVAL)
+	}
+	err := h.d.faultFor(OpWriteOut, h.name, false)
+	if err != nil && !isCut(err) {
+		h.d.sample(h.node)
+		h.d.loseContents(h.node) // the system has told of it, and will not again
+	}
+	return named(OpWriteOut, h.name, h.d.cutIf(err))
+}
+
+// ReadCold is ReadAt: nothing here takes long but what BeforeRead does.
+func (h *handle) ReadCold(p []byte, off int64) (int, error) { return h.ReadAt(p, off) }
+
 // SendTo copies: there is no descriptor to send from.
 func (h *handle) SendTo(c net.Conn, off, n int64) (int64, error) {
 	if off < 0 || n < 0 {

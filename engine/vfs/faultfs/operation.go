@@ -32,6 +32,8 @@ const (
 	OpOpen Kind = "open"
 	OpRead Kind = "read" // ReadAt, and SendTo by way of it
 	OpMap  Kind = "map"
+
+	OpWriteOut Kind = "write-out"
 )
 
 // AnySync as a Fault's kind stands for OpSync, OpSyncDir, OpSyncFS and OpFlush.
