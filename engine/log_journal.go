@@ -70,9 +70,12 @@ func (o *logOwner) SyncTargets() []vfs.File {
 		if !s.pin() {
 			continue // retention has taken it meanwhile: nobody reads it again
 		}
-		f, err := s.file()
+		f, err := s.open.Load(), error(nil) // a sync is no use that should keep it open
+		if f == nil {
+			f, err = s.file()
+		}
 		if err != nil {
-			// Unsynced segments are open, so this is one that is being
+			// Unsynced segments are open, or lie in the page cache of a process before; else this is one that is being
 			// deleted, or a disk that is going away: the sync must not pass.
 			s.unpin()
 			files = append(files, brokenFile{err: err})
