@@ -141,7 +141,7 @@ func (f *FileSet) remove(s *segment) {
 // that are idle and would have to be synced first. Caller holds mu.
 func (f *FileSet) sweep(want int) (closed int, dirty []*segment) {
 	for range min(2*len(f.ring), maxFileSweep) {
-		if closed == want {
+		if closed == want || len(f.ring) == 0 {
 			break
 		}
 		f.hand++
