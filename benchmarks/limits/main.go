@@ -35,6 +35,10 @@ type options struct {
 	warm     int
 	restart  bool
 	override []string
+
+	scale      bool
+	partitions []int
+	data       []int // GB
 }
 
 func main() {
@@ -51,6 +55,10 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "folder that keeps the table and the raw figures (default: none kept)")
 	flag.IntVar(&o.warm, "warm", 3, "GiB of memory to touch first: the host takes free memory back")
 	flag.BoolVar(&o.restart, "restart", false, "measure start time, idle memory and restarts with 1,000 partitions instead of the rows")
+	flag.BoolVar(&o.scale, "scale", false, "measure many partitions and much data instead of the rows")
+	o.partitions, o.data = []int{5000, 10000, 20000}, []int{1, 30}
+	flag.Func("partitions", "with -scale: how many partitions, comma separated; the last one is the many of the throughput table (default 5000,10000,20000)", numbers(&o.partitions))
+	flag.Func("data", "with -scale: GB of data, two numbers; 0,0 leaves it out (default 1,30)", numbers(&o.data))
 	flag.Func("override", "a setting of the broker, key=value; may be repeated", func(v string) error {
 		o.override = append(o.override, v)
 		return nil
@@ -78,6 +86,9 @@ func run(o options) error {
 	}
 	if o.restart {
 		return measureRestarts(o)
+	}
+	if o.scale {
+		return measureScale(o)
 	}
 	toy := filepath.Join(o.dir, "toy-bin")
 	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
