@@ -68,7 +68,6 @@ func (s series) logs(store *engine.Store) {
 	s.count(metricFilesOpened, f.Opened-f.Reopened, "first")
 	s.count(metricFilesOpened, f.Reopened, "again")
 	s.count(metricFilesEvicted, f.Evicted)
-	s.count(metricFilesSynced, f.Syncs)
 	w := store.WriteStats()
 	s.count(metricWrites, w.Writes)
 	s.count(metricAppends, w.Appends)

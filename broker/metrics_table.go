@@ -126,7 +126,6 @@ var (
 	metricOpenFilesMax  = define(gauge, "millrace_segment_files_max", "How many are kept open at most; beyond that those not in use are closed for others.")
 	metricFilesOpened   = define(counter, "millrace_segment_files_opened_total", "Segment files opened; again: that had been closed for others.", "why")
 	metricFilesEvicted  = define(counter, "millrace_segment_files_evicted_total", "Segment files closed for others.")
-	metricFilesSynced   = define(counter, "millrace_segment_files_synced_total", "Syncs of segment files that had to come before one could be closed for others.")
 	metricWrites        = define(counter, "millrace_log_writes_total", "Writes to segment files.")
 	metricAppends       = define(counter, "millrace_log_appends_total", "Batches written by them; divided by the writes: how many combine.")
 )

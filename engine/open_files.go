@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,28 +12,31 @@ import (
 )
 
 // FileSet bounds the open segment files of all logs that are opened through it. A
-// file is opened when it is first used. When all places are taken, one that was not
-// used since the hand last passed is closed (the clock rule, as in index.Set); its
-// next use opens it again.
+// file is opened when it is first used. When all places are taken, one that nobody
+// uses is closed, and its next use opens it again. Which one is drawn by lot, with a
+// second chance for those that were used since they were last drawn: where all files
+// are used in turn and a few have no place, the clock rule would close each of them
+// just before its turn.
 //
-// Only a file of which all is synced is closed. The system tells a failed write-back
-// to the descriptors that were open at the time: one opened later may sync without an
-// error what was lost before. So where all idle files hold unsynced bytes, a sync of
-// some of them is asked for and meanwhile the set grows by a little (spare); beyond
-// that one is synced on the spot. Files that are being read, written or synced stay
-// in any case: no append and no read fails because of the set.
+// Closing a file must not lose what the system has to say of it. It tells a failed
+// write-back to the descriptors that were open at the time: one opened later may sync
+// without an error what was lost before. So what was unsynced when a file was closed
+// is synced by a sync of the whole file system (segment.closedAt), which goes through a
+// descriptor that is never closed: the directory's lock (vfs.FS.SyncFS). A file whose
+// sync has failed stays open.
+//
+// Files that are being read, written or synced stay in any case: no append and no read
+// fails, or waits for a disk, because of the set.
 //
 // Locks: it comes after Log.mu and a segment's handle, and takes those of other logs
 // and segments only if they are free. Using an open file takes none of its.
 type FileSet struct {
-	max, spare int
+	max int
 
 	mu   sync.Mutex
-	ring []*segment // with an open file
-	hand int
+	open []*segment // with an open file
 
-	asked  atomic.Pointer[promise] // the newest round that was asked for
-	counts struct{ opened, reopened, evicted, syncs atomic.Int64 }
+	counts struct{ opened, reopened, evicted, unsynced atomic.Int64 }
 }
 
 // FileStats are the figures of a FileSet. All but Open and Max count since the start.
@@ -41,7 +45,7 @@ type FileStats struct {
 	Opened    int64 // files opened
 	Reopened  int64 // of them, those that had been closed to stay within Max
 	Evicted   int64 // files closed for that
-	Syncs     int64 // syncs that were done, or asked of the journal, so that files could be closed
+	Unsynced  int64 // of them, those with bytes that were not synced yet
 }
 
 // NewFileSet returns a set of about max files, at least one.
@@ -49,16 +53,16 @@ func NewFileSet(max int) *FileSet {
 	if max < 1 {
 		max = 1
 	}
-	return &FileSet{max: max, spare: max/64 + 1}
+	return &FileSet{max: max}
 }
 
 // Stats takes the set's lock for a moment.
 func (f *FileSet) Stats() FileStats {
 	f.mu.Lock()
-	open := len(f.ring)
+	open := len(f.open)
 	f.mu.Unlock()
 	c := &f.counts
-	return FileStats{open, f.max, c.opened.Load(), c.reopened.Load(), c.evicted.Load(), c.syncs.Load()}
+	return FileStats{open, f.max, c.opened.Load(), c.reopened.Load(), c.evicted.Load(), c.unsynced.Load()}
 }
 
 // FileStats returns the figures of the Store's open segment files.
@@ -96,22 +100,11 @@ func (f *FileSet) add(s *segment) {
 		f.counts.reopened.Add(1)
 	}
 	f.mu.Lock()
-	s.slot = len(f.ring) + 1
-	f.ring = append(f.ring, s)
-	over := len(f.ring) - f.max
-	var dirty []*segment
-	if over > 0 {
-		var closed int
-		closed, dirty = f.sweep(min(over, 2)) // two for one brings it back after it has grown
-		over -= closed
-	}
-	f.mu.Unlock()
-	if over <= 0 {
-		return
-	}
-	f.askSync(dirty)
-	if over > f.spare {
-		f.syncOne(dirty)
+	defer f.mu.Unlock()
+	f.open = append(f.open, s)
+	s.slot = len(f.open)
+	if over := len(f.open) - f.max; over > 0 {
+		f.evict(min(over, 2)) // two for one brings it back to its size after all were in use
 	}
 }
 
@@ -130,139 +123,76 @@ func (f *FileSet) remove(s *segment) {
 	if s.slot == 0 {
 		return
 	}
-	end := len(f.ring) - 1
-	moved := f.ring[end]
-	f.ring[s.slot-1], moved.slot = moved, s.slot
-	f.ring[end] = nil
-	f.ring, s.slot = f.ring[:end], 0
+	end := len(f.open) - 1
+	moved := f.open[end]
+	f.open[s.slot-1], moved.slot = moved, s.slot
+	f.open[end] = nil
+	f.open, s.slot = f.open[:end], 0
 }
 
-// sweep moves the hand until so many files are closed, over all files twice at most. It also returns some
-// that are idle and would have to be synced first. Caller holds mu.
-func (f *FileSet) sweep(want int) (closed int, dirty []*segment) {
-	for range min(2*len(f.ring), maxFileSweep) {
-		if closed == want || len(f.ring) == 0 {
+// evict closes so many files, or fewer if none can be found. Caller holds mu.
+func (f *FileSet) evict(want int) (closed int) {
+	for try := range maxFileTries {
+		if closed == want || len(f.open) == 0 {
 			break
 		}
-		f.hand++
-		if f.hand >= len(f.ring) {
-			f.hand = 0
-		}
-		s := f.ring[f.hand]
+		s := f.open[rand.IntN(len(f.open))]
 		file := s.open.Load()
-		if file == nil || file.used.Load() {
-			if file != nil {
-				file.used.Store(false)
-			}
+		if file == nil || file.used.Swap(false) && try < secondChances || !s.evict(f) {
 			continue
 		}
-		switch s.evict(func() { f.remove(s) }) {
-		case evicted:
-			closed++
-			f.counts.evicted.Add(1)
-			f.hand-- // another one has come to its place
-		case unsynced:
-			if len(dirty) < askedFiles {
-				dirty = append(dirty, s)
-			}
-		}
+		closed++
 	}
-	return closed, dirty
+	return closed
 }
 
 // relieve closes up to n files, however few are open.
 func (f *FileSet) relieve(n int) int {
 	f.mu.Lock()
-	closed, _ := f.sweep(n)
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	closed := 0
+	for range n {
+		closed += f.evict(1)
+	}
 	return closed
 }
 
-// askSync makes files part of the next rounds of their journals, unless a round that was
-// asked for before is still to come. Nobody waits for it.
-func (f *FileSet) askSync(segments []*segment) {
-	if p := f.asked.Load(); p != nil && !p.kept() && p.home.poisoned.Load() == nil {
-		return
-	}
-	for _, s := range segments {
-		l := s.folder.log
-		if !l.mu.TryLock() {
-			continue
-		}
-		if l.refusal() == nil && l.synced.Load() < l.end.Load() {
-			p := l.home.Load().addSync()
-			l.mu.unflushed = 0
-			f.asked.Store(&p)
-			f.counts.syncs.Add(1)
-		}
-		l.mu.Unlock()
-	}
-}
-
-// syncOne syncs one of the files here and now and closes it: the others are all unsynced or in use.
-func (f *FileSet) syncOne(segments []*segment) {
-	for _, s := range segments {
-		l := s.folder.log
-		if !l.mu.TryLock() {
-			continue
-		}
-		done := false
-		if file := s.open.Load(); file != nil && s.pins.Load() == 1 && l.refusal() == nil && l.lists(s) {
-			f.counts.syncs.Add(1)
-			if err := file.Sync(); err != nil {
-				l.poison(err) // L4
-			} else {
-				done = s.closeIdle(func() { f.drop(s) })
-			}
-		}
-		l.mu.Unlock()
-		if done {
-			f.counts.evicted.Add(1)
-			return
-		}
-	}
-}
-
-type eviction int8
-
-const (
-	busy     eviction = iota // in use, or none of a log's present segments
-	unsynced                 // idle, with bytes that no sync has reached
-	evicted
-)
-
-// evict closes the file if nobody uses it and all of it is synced. drop is called with
-// the handle held.
-func (s *segment) evict(drop func()) eviction {
+// evict closes the file if nobody uses it. Caller holds f.mu.
+func (s *segment) evict(f *FileSet) bool {
 	l := s.folder.log
 	if s.pins.Load() != 1 || !l.mu.TryLock() {
-		return busy
+		return false
 	}
 	defer l.mu.Unlock()
 	// Where an operation was left half-way the name may be another's: such a log keeps what it has open.
 	if l.refusal() != nil || !l.lists(s) {
-		return busy
+		return false
 	}
-	if l.RecoveryPoint() < l.endOf(s) {
-		return unsynced
-	}
-	if s.closeIdle(drop) {
-		return evicted
-	}
-	return busy
+	return s.closeIdle(f)
 }
 
 // closeIdle closes the file unless somebody has pinned the segment. Caller holds Log.mu, so
-// there is nobody who uses it without a pin. Who pins it from now on either is seen here, or
-// sees that there is no open file, and then waits for the handle (segment.file).
-func (s *segment) closeIdle(drop func()) bool {
+// there is nobody who uses it without a pin, and f.mu. Who pins it from now on either is seen
+// here, or sees that there is no open file, and then waits for the handle (segment.file).
+func (s *segment) closeIdle(f *FileSet) bool {
 	if !s.handle.TryLock() {
 		return false
 	}
 	defer s.handle.Unlock()
 	file := s.handle.file
-	if file == nil {
+	if file == nil || !file.syncing.TryLock() {
 		return false
+	}
+	failed := file.syncing.failed
+	file.syncing.Unlock()
+	if failed != nil {
+		return false
+	}
+	l := s.folder.log
+	end := l.endOf(s)
+	unsynced := l.RecoveryPoint() < end
+	if unsynced {
+		raise(&s.closedAt, int64(end)) // before open: see SyncTargets
 	}
 	s.open.Store(nil)
 	if s.pins.Load() != 1 {
@@ -271,9 +201,23 @@ func (s *segment) closeIdle(drop func()) bool {
 	}
 	file.Close()
 	s.handle.file, s.handle.evicted = nil, true
-	drop()
+	f.remove(s)
+	f.counts.evicted.Add(1)
+	if unsynced {
+		f.counts.unsynced.Add(1)
+	}
 	return true
 }
+
+// wholeSync stands for files that were closed with unsynced bytes: its sync is that of
+// their file system.
+type wholeSync struct {
+	vfs.File // none of its other methods is called
+	home     *home
+}
+
+// Sync is vfs.File's.
+func (w wholeSync) Sync() error { return w.home.folder.fs.SyncFS(w.home.journal.DataDir()) }
 
 // lists tells whether s is one of the log's segments now. Caller holds mu.
 func (l *Log) lists(s *segment) bool {

@@ -91,7 +91,11 @@ type segment struct {
 		evicted bool         // it was
 	}
 	open atomic.Pointer[segmentFile] // the same, for those who hold a pin or Log.mu
-	slot int                         // one above its place in FileSet.ring; guarded by that set
+	slot int                         // one above its place in FileSet.open; guarded by that set
+
+	// closedAt is the end of the segment's offsets when its file was last closed with
+	// unsynced bytes. Until all below is synced a sync of the file does not do.
+	closedAt atomic.Int64
 }
 
 // segmentFile is a segment's open file. It remembers whose it is, so that the

@@ -295,6 +295,10 @@ func speedOverMany(o options, dir, mode string, n int, rep *scaleReport) error {
 			for p := range k {
 				places[name] = append(places[name], place{topic, int32(p)})
 			}
+			touch := load.Row{Records: 1, Size: 100, Partitions: k, Connections: 1, InFlight: 1, Acks: 1} // unmeasured: each gets its files and indexes
+			if err := load.Fill(s.addr, touch, load.ProduceFrame(touch, topic), 1); err != nil {
+				return err
+			}
 		}
 		rand.Shuffle(c, func(i, j int) { places[name][i], places[name][j] = places[name][j], places[name][i] })
 	}
@@ -325,13 +329,8 @@ func (rep *scaleReport) speed(o options, row speedRow, r load.Row, target func(n
 		rep.say("| mode | load | over | messages/s | p50 / p99 / p99.9 µs | CPU µs/req | to the first |\n|---|---|---|---|---|---|---|")
 	}
 	row.Rounds = map[string][]load.Result{}
-	for _, name := range row.Over { // unmeasured: the first touch of files, maps and memory
+	for _, name := range row.Over { // unmeasured
 		addr, _, frames := target(name)
-		warm := r
-		warm.Connections, warm.InFlight = 1, 5
-		if err := load.Fill(addr, warm, frames[0], 5); err != nil {
-			return err
-		}
 		if _, err := load.Run(addr, r, frames, o.duration/2); err != nil {
 			return fmt.Errorf("%s, %s: %w", row.Load, name, err)
 		}
