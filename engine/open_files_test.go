@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -348,6 +349,9 @@ func manyLogs(t *testing.T, dir string) {
 	}
 	if st := s.FileStats(); st.Open > 100 || st.Reopened == 0 {
 		t.Errorf("%+v", st)
+	}
+	if n := runtime.NumGoroutine(); n > 30 {
+		t.Errorf("%d goroutines for %d logs", n, logs)
 	}
 	if err := s.Delete("t"); err != nil {
 		t.Fatal(err)
