@@ -146,6 +146,19 @@ func (f *FileSet) evict(want int) (closed int) {
 	return closed
 }
 
+// sealed closes the file of a segment that will not be written again if there are too many: a log
+// that rolls holds its own lock, so that add could not choose this one. Caller holds Log.mu.
+func (f *FileSet) sealed(s *segment) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.open) > f.max && s.pins.Load() == 1 {
+		s.closeIdle(f)
+	}
+}
+
 // relieve closes up to n files, however few are open.
 func (f *FileSet) relieve(n int) int {
 	f.mu.Lock()

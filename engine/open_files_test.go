@@ -46,6 +46,33 @@ func TestFewOpenFiles(t *testing.T) {
 	}
 }
 
+// Claim: a log that rolls often keeps no more files open than it may.
+// Method: one log, two files, a hundred segments; then all of them are read.
+func TestRollingLogKeepsFewFiles(t *testing.T) {
+	for _, durability := range []Durability{Sync, PageCache} {
+		o := quiet(faultfs.New(t), "/a")
+		o.OpenFiles, o.Defaults.SegmentBytes, o.Defaults.Durability = 2, 110, durability
+		s := openStore(t, o)
+		create(t, s, spec("t", 1, 1))
+		l := s.Log("t", 0)
+		most := 0
+		for i := range 100 {
+			fail(t, add(l, fmt.Sprint("a record that fills a segment: ", i)))
+			most = max(most, s.FileStats().Open)
+		}
+		if n := l.Stats().Segments; n != 100 || most > 3 {
+			t.Errorf("%d segments, %d files open", n, most)
+		}
+		if got := values(t, l); len(got) != 100 {
+			t.Errorf("read %d records", len(got))
+		}
+		if st := s.FileStats(); st.Open > 3 {
+			t.Errorf("%+v", st)
+		}
+		closeStore(t, s)
+	}
+}
+
 // Claim: a file that somebody reads from stays open, however many others are wanted.
 // Method: slices of five logs, and one file; five other logs are used until their files have been closed for others; the slices are read.
 func TestFilesInUseStayOpen(t *testing.T) {

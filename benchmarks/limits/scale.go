@@ -36,6 +36,7 @@ type lifeRow struct {
 	Partitions  int     `json:"partitions"`
 	Step        string  `json:"step"`
 	Seconds     float64 `json:"seconds"`
+	CPU         float64 `json:"cpu_s"` // of the broker; 0 of a step that ends it
 	RSS         float64 `json:"rss_mb"`
 	Descriptors int     `json:"descriptors"`
 	Maps        int     `json:"maps"`
@@ -111,7 +112,7 @@ func (r *scaleReport) say(format string, args ...any) {
 
 // lifeOfMany makes partitions, writes to and reads from each, and restarts over them.
 func lifeOfMany(o options, dir string, n int, rep *scaleReport) error {
-	rep.say("| partitions | step | s | resident MB | descriptors | maps | threads | |\n|---|---|---|---|---|---|---|---|")
+	rep.say("| partitions | step | s | broker CPU s | resident MB | descriptors | maps | threads | |\n|---|---|---|---|---|---|---|---|---|")
 	l := life{o: o, dir: dir, n: n, rep: rep}
 	for made := 0; made < n; made += topicPartitions {
 		l.topics = append(l.topics, fmt.Sprintf("many-%d", made/topicPartitions))
@@ -128,7 +129,7 @@ func lifeOfMany(o options, dir string, n int, rep *scaleReport) error {
 		{"consume from each", l.consume}, {"clean stop", l.stop}, {"start after clean stop", l.start}, {"delete", l.remove},
 	}
 	for _, step := range steps {
-		begun := time.Now()
+		begun, pid, cpu := time.Now(), l.s.pid, l.s.cpu()
 		note, err := step.do()
 		took := time.Since(begun)
 		if err != nil {
@@ -138,9 +139,13 @@ func lifeOfMany(o options, dir string, n int, rep *scaleReport) error {
 		if l.s.proc != nil {
 			row.RSS = float64(process.RSS(l.s.pid)) / 1e6
 			row.Descriptors, row.Maps, row.Threads = process.Held(l.s.pid)
+			row.CPU = l.s.cpu().Seconds()
+			if l.s.pid == pid {
+				row.CPU -= cpu.Seconds()
+			}
 		}
 		rep.Life = append(rep.Life, row)
-		rep.say("| %d | %s | %.2f | %.0f | %d | %d | %d | %s |", n, step.name, row.Seconds, row.RSS, row.Descriptors, row.Maps, row.Threads, note)
+		rep.say("| %d | %s | %.2f | %.2f | %.0f | %d | %d | %d | %s |", n, step.name, row.Seconds, row.CPU, row.RSS, row.Descriptors, row.Maps, row.Threads, note)
 	}
 	rep.say("")
 	return nil
