@@ -46,7 +46,7 @@ func main() {
 	var rowsArg, modesArg string
 	flag.StringVar(&rowsArg, "rows", ".", "regular expression: which rows")
 	flag.StringVar(&modesArg, "modes", strings.Join([]string{pageCache, synced, syncFiles, echo}, ","), "which modes, comma separated")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds; every round measures each target once, medians are shown")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds; every round measures each target once, medians are shown (with -scale 0 leaves the throughput tables out)")
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "length of one measurement")
 	flag.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to be measured (default: a new one in this folder, removed afterwards)")
 	flag.StringVar(&o.millrace, "millrace", "bin/millrace", "the broker's binary")
@@ -90,9 +90,9 @@ func run(o options) error {
 	if o.scale {
 		return measureScale(o)
 	}
-	toy := filepath.Join(o.dir, "toy-bin")
-	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
-		return fmt.Errorf("building the toy: %w\n%s", err, out)
+	toy, err := buildToy(o.dir)
+	if err != nil {
+		return err
 	}
 	if busy := process.BusyShare(time.Second); busy > 0.25 {
 		fmt.Fprintf(os.Stderr, "limits: %.0f %% of the processors are busy with something else; figures will be off\n", busy*100)
@@ -114,6 +114,14 @@ func run(o options) error {
 		}
 	}
 	return rep.finish(o.out)
+}
+
+func buildToy(dir string) (string, error) {
+	toy := filepath.Join(dir, "toy-bin")
+	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the toy: %w\n%s", err, out)
+	}
+	return toy, nil
 }
 
 // runMode starts the targets in one mode and measures its rows, alternating between the targets.

@@ -68,6 +68,10 @@ func measureScale(o options) error {
 	if busy := process.BusyShare(time.Second); busy > 0.25 {
 		fmt.Fprintf(os.Stderr, "limits: %.0f %% of the processors are busy with something else; figures will be off\n", busy*100)
 	}
+	toy, err := buildToy(dir)
+	if err != nil {
+		return err
+	}
 	process.WarmMemory(o.warm)
 	var limit syscall.Rlimit
 	syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
@@ -78,16 +82,16 @@ func measureScale(o options) error {
 		err := inFolder(dir, "partitions-"+strconv.Itoa(n), func(dir string) error {
 			return lifeOfMany(o, dir, n, rep)
 		})
-		if err == nil && i == len(o.partitions)-1 {
+		if err == nil && o.rounds > 0 && i == len(o.partitions)-1 {
 			for _, mode := range []string{pageCache, synced} {
-				err = errors.Join(err, inFolder(dir, "speed-"+mode, func(dir string) error { return speedOverMany(o, dir, mode, n, rep) }))
+				err = errors.Join(err, inFolder(dir, "speed-"+mode, func(dir string) error { return speedOverMany(o, dir, mode, toy, n, rep) }))
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if len(o.data) == 2 && o.data[1] > 0 {
+	if len(o.data) == 2 && o.data[1] > 0 && o.rounds > 0 {
 		if err := inFolder(dir, "data", func(dir string) error { return speedOverData(o, dir, rep) }); err != nil {
 			return err
 		}
@@ -275,13 +279,19 @@ var scaleLoads = []struct {
 }
 
 // speedOverMany sends the same load to 1, 1,000 and n partitions of one broker. Each request carries one batch for one partition; partitions take turns
-// in random order.
-func speedOverMany(o options, dir, mode string, n int, rep *scaleReport) error {
+// in random order. The toy shows beside it what the same writes to one file, and to a thousand, cost the operating system; it keeps all files open, so
+// n are too many for it.
+func speedOverMany(o options, dir, mode, toyBin string, n int, rep *scaleReport) error {
 	s, err := startMillrace(dir, o.millrace, mode, o.override...)
 	if err != nil {
 		return err
 	}
 	defer func() { s.proc.Stop(120 * time.Second) }()
+	toy, err := startToy(dir, toyBin, mode)
+	if err != nil {
+		return err
+	}
+	defer toy.stop()
 	counts := []int{1, min(1000, n), n}
 	type place struct {
 		topic     string
@@ -307,6 +317,7 @@ func speedOverMany(o options, dir, mode string, n int, rep *scaleReport) error {
 		}
 		rand.Shuffle(c, func(i, j int) { places[name][i], places[name][j] = places[name][j], places[name][i] })
 	}
+	over = append(over, "toy: "+over[0], "toy: "+over[1])
 	for _, l := range scaleLoads {
 		b := load.Batch(l.Records, l.Size)
 		frames := map[string][][]byte{}
@@ -316,6 +327,9 @@ func speedOverMany(o options, dir, mode string, n int, rep *scaleReport) error {
 			}
 		}
 		if err := rep.speed(o, speedRow{Mode: mode, Load: l.name, Over: over}, l.Row, func(name string) (string, int, [][]byte) {
+			if count, ok := strings.CutPrefix(name, "toy: "); ok {
+				return toy.addr, toy.pid, frames[count]
+			}
 			return s.addr, s.pid, frames[name]
 		}); err != nil {
 			return err
@@ -331,7 +345,7 @@ func speedOverMany(o options, dir, mode string, n int, rep *scaleReport) error {
 // speed measures one load over each of several targets, alternating.
 func (rep *scaleReport) speed(o options, row speedRow, r load.Row, target func(name string) (addr string, pid int, frames [][]byte)) error {
 	if len(rep.Speed) == 0 || rep.Speed[len(rep.Speed)-1].Mode != row.Mode {
-		rep.say("| mode | load | over | messages/s | p50 / p99 / p99.9 µs | CPU µs/req | to the first |\n|---|---|---|---|---|---|---|")
+		rep.say("\n| mode | load | over | messages/s | p50 / p99 / p99.9 µs | CPU µs/req | to the first |\n|---|---|---|---|---|---|---|")
 	}
 	row.Rounds = map[string][]load.Result{}
 	for _, name := range row.Over { // unmeasured
@@ -356,7 +370,7 @@ func (rep *scaleReport) speed(o options, row speedRow, r load.Row, target func(n
 	base := 0.0
 	for _, name := range row.Over {
 		m, low, high := medians(row.Rounds[name])
-		if base == 0 {
+		if base == 0 || name == "toy: 1" {
 			base = m.PerSecond
 		}
 		per := float64(r.Records)

@@ -33,7 +33,7 @@ func speedOverData(o options, dir string, rep *scaleReport) error {
 		name := strconv.Itoa(gb) + " GB"
 		over = append(over, name)
 		d := filepath.Join(dir, strconv.Itoa(i))
-		s, err := startMillrace(mkdir(d), o.millrace, pageCache, o.override...)
+		s, err := startMillrace(mkdir(d), o.millrace, synced, o.override...)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func speedOverData(o options, dir string, rep *scaleReport) error {
 					return err
 				}
 				begun := time.Now()
-				if s, err = startMillrace(d, o.millrace, pageCache, o.override...); err != nil {
+				if s, err = startMillrace(d, o.millrace, synced, o.override...); err != nil {
 					return err
 				}
 				brokers[name] = s
