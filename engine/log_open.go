@@ -295,7 +295,8 @@ func (l *Log) discard() {
 
 // moveAway renames the log's folder, for deletion. Nothing is appended any more; reads
 // go on until Close. The lock is held throughout: who finds no index under the old name
-// looks again under the new one (repairIndex).
+// looks again under the new one (repairIndex), and a roll that would sync the folder under
+// its old name, and take the directory offline, comes before or after.
 func (l *Log) moveAway(dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
