@@ -7,7 +7,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine bench-crossover compat compat-docs docs clean
+.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine bench-crossover bench-scale compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targe
 
 bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
 	$(GO) run ./benchmarks/limits -restart
+
+bench-scale: build ## 20,000 partitions, and 30 GB of data (free space: 45 GB): times, memory, descriptors, maps, messages/s; SCALE='-partitions 2000 -data 1,3'
+	$(GO) run ./benchmarks/limits -scale -out benchmarks/results $(SCALE)
 
 bench-peers: build ## Kafka, NATS JetStream, Redis streams, RabbitMQ streams and Jafka beside Millrace: half an hour on a quiet machine; PEERS='-sections limits'
 	@mkdir -p .cache

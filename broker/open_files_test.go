@@ -9,13 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"millrace/wire"
-
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Claim (F127): under the common limit of 1,024 open files a broker makes topics until few are left, then refuses with a message that names the
-// limit; what is there takes and gives records, and after a deletion topics can be made again.
+// Claim (F127): under the common limit of 1,024 open files a broker makes 2,000 partitions, takes and gives records in each of them, and deletes and makes
+// topics as before; what is open stays within the limit, and the limit was logged at the start.
 // Method: a process of its own, since the limit is the process's.
 func TestField_F127_OpenFiles(t *testing.T) {
 	const child = "MILLRACE_TEST_OPEN_FILES"
@@ -51,30 +49,31 @@ func TestField_F127_OpenFiles(t *testing.T) {
 		return resp.Topics[0].ErrorCode, message
 	}
 	made := 0
+	topic := func(i int) string { return "t" + string(rune('a'+i)) }
 	for ; made < 20; made++ {
-		code, message := create("t" + string(rune('a'+made)))
-		if code == 0 {
-			for p := range int32(100) { // each partition opens its files
-				if r := b.produce(c, 9, "t"+string(rune('a'+made)), p, values(0, "first")); r.ErrorCode != 0 {
-					t.Fatalf("topic %d, partition %d: error %d", made, p, r.ErrorCode)
-				}
+		if code, message := create(topic(made)); code != 0 {
+			t.Fatalf("topic %d: %d %q", made, code, message)
+		}
+		for p := range int32(100) { // each partition opens its files
+			if r := b.produce(c, 9, topic(made), p, values(0, "first")); r.ErrorCode != 0 {
+				t.Fatalf("topic %d, partition %d: error %d", made, p, r.ErrorCode)
 			}
-			continue
 		}
-		if code != wire.ErrKafkaStorageError || !strings.Contains(message, "RLIMIT_NOFILE is 1024") {
-			t.Fatalf("refused with %d %q, want %d and the limit", code, message, wire.ErrKafkaStorageError)
-		}
-		break
 	}
-	t.Logf("made %d topics of 100 partitions", made)
-	if made < 5 || made > 9 {
-		t.Errorf("made %d topics of 100 partitions, want 5 to 9", made)
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := b.store.FileStats()
+	t.Logf("made %d topics of 100 partitions: %d descriptors, %+v", made, len(open), files)
+	if len(open) > 900 || files.Open > 600 || files.Evicted < 1000 {
+		t.Errorf("%d descriptors, %+v", len(open), files)
 	}
 	if r := b.produce(c, 9, "ta", 7, values(0, "still")); r.ErrorCode != 0 || r.BaseOffset != 1 {
-		t.Errorf("a record after the refusal: error %d, offset %d, want offset 1", r.ErrorCode, r.BaseOffset)
+		t.Errorf("a second record: error %d, offset %d, want offset 1", r.ErrorCode, r.BaseOffset)
 	}
 	if got := c.fetch(b.fetchOf(11, want{topic: "ta", partition: 7}), 11); len(got.Topics) != 1 || len(got.Topics[0].Partitions[0].RecordBatches) == 0 {
-		t.Errorf("nothing could be read after the refusal: %+v", got)
+		t.Errorf("nothing could be read: %+v", got)
 	}
 	b.delete("tb")
 	b.delete("tc")

@@ -67,6 +67,16 @@ func (d Dirt) Ratio() float64 {
 
 // Dirt measures the log for the cleaner. A log without cleanup.policy=compact has none.
 func (l *Log) Dirt(now time.Time) (Dirt, error) {
+	for {
+		d, err := l.dirt(now)
+		if !errors.Is(err, errGone) || l.closed.Load() {
+			return d, err
+		}
+	}
+}
+
+// dirt returns errGone if the list of segments has changed under it.
+func (l *Log) dirt(now time.Time) (Dirt, error) {
 	var d Dirt
 	if !l.config.Load().Compact {
 		return d, nil

@@ -152,7 +152,7 @@ func (w *cleanWriter) begin(e entry) error {
 		base = e.base
 	}
 	s := newSegment(base, l.home.Load().folder, l.indexes)
-	file, err := s.folder.open(s.name(logSuffix)+cleanedSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	file, err := s.folder.openFile(s.name(logSuffix)+cleanedSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return l.storageError("clean", err)
 	}

@@ -79,7 +79,16 @@
 // must be over before the next append may be (a roll's directory entry,
 // truncation). A Log has no goroutine of its own: rounds are run by who waits,
 // deletion by a Background, which lives while there is something to delete, and
-// flush.ms by a timer. Close ends both.
+// flush.ms by a timer, which is armed only while there is something to flush (the
+// runtime keeps timers in a heap: a wheel of our own would save nothing). Close ends both.
+//
+// # Many logs
+//
+// A log that nobody uses holds no descriptor, no map and no timer. Segment files are
+// opened at their first use and may be closed for others when nobody uses them: not
+// while somebody has a pin (a Slice, a sync, a pass of compaction) or holds Log.mu.
+// FileSet bounds them, index.Set maps and files of indexes. Who uses segment.file
+// holds one of the two as long as it uses the file.
 //
 // # How files are read and synced
 //
@@ -103,8 +112,8 @@
 // # Reading order
 //
 // config.go, errors.go, limits.go; log.go (the type), append.go and
-// append_write.go (the way in), segment.go and segment_walk.go, read.go and
-// slice.go (the way out), read_time.go; record.go, reader.go, news.go, positions.go,
+// append_write.go (the way in), segment.go, open_files.go and segment_walk.go, read.go
+// and slice.go (the way out), read_time.go; record.go, reader.go, news.go, positions.go,
 // metrics.go (for other stores); log_roll.go, log_journal.go,
 // log_truncate.go, retention.go; log_open.go, recover.go (the table),
 // recover_run.go, recover_scan.go, dormant.go; store.go; store_move.go,

@@ -44,6 +44,12 @@ const (
 	standaloneJournalFiles = 2
 	// How often free space is looked at: one statfs a directory.
 	spaceEvery = time.Second
+	// Open segment files (open_files.go): how many are drawn for one that can be closed
+	// (100 ns each), how many of them are spared since they were used not long ago, and
+	// how many are closed when the system has no descriptor left.
+	maxFileTries  = 64
+	secondChances = 8
+	relievedFiles = 64
 	// Snapshots of producer state kept beside those at segment starts.
 	keepSnapshots = 2
 )

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -31,6 +33,10 @@ func smallLog() Config {
 	return c
 }
 
+// openFilesOfTests bounds the open segment files of the logs and stores of tests; 0: nothing does. TestFewOpenFiles sets
+// it, and MILLRACE_TEST_OPEN_FILES=1 does for a whole run.
+var openFilesOfTests, _ = strconv.Atoi(os.Getenv("MILLRACE_TEST_OPEN_FILES"))
+
 func openTestLog(t logTB, fs vfs.FS, c Config, change ...func(*LogOptions)) *Log {
 	t.Helper()
 	l, err := tryOpen(fs, c, change...)
@@ -42,6 +48,9 @@ func openTestLog(t logTB, fs vfs.FS, c Config, change ...func(*LogOptions)) *Log
 
 func tryOpen(fs vfs.FS, c Config, change ...func(*LogOptions)) (*Log, error) {
 	o := LogOptions{FS: fs, Topic: "t", Config: c, JournalBytes: 16 << 10}
+	if openFilesOfTests > 0 {
+		o.Files = NewFileSet(openFilesOfTests)
+	}
 	for _, f := range change {
 		f(&o)
 	}

@@ -64,21 +64,32 @@ func (o *logOwner) SyncTargets() []vfs.File {
 	list := *l.segments.Load()
 	end := l.End()
 	var files []vfs.File
+	whole := false
 	for i := len(list) - 1; i >= 0 && end > synced; i-- {
 		s := list[i]
 		end = s.base
 		if !s.pin() {
 			continue // retention has taken it meanwhile: nobody reads it again
 		}
-		f, err := s.file()
+		f, err := s.open.Load(), error(nil) // not file(): a sync is no use that should keep it open
+		if Offset(s.closedAt.Load()) > synced {
+			s.unpin()
+			whole = true
+			continue
+		}
+		if f == nil { // nobody has opened it since the start
+			f, err = s.file()
+		}
 		if err != nil {
-			// Unsynced segments are open, so this is one that is being
-			// deleted, or a disk that is going away: the sync must not pass.
+			// One that is being deleted, or a disk that is going away: the sync must not pass.
 			s.unpin()
 			files = append(files, brokenFile{err: err})
 			continue
 		}
 		files = append(files, f)
+	}
+	if whole {
+		files = append(files, wholeSync{home: l.home.Load()})
 	}
 	if n := &l.home.Load().names; n.made.Load() > n.done.Load() {
 		files = append(files, n)

@@ -50,6 +50,7 @@ type LogOptions struct {
 	Logger   *slog.Logger            // nil: discarded
 	Now      func() time.Time        // nil: time.Now
 	Indexes  *index.Set              // bound on mapped indexes; nil: none
+	Files    *FileSet                // bound on open segment files, of all logs that are given it; nil: none
 	Progress func(done, total int64) // bytes of this log that recovery has read, and will; nil: not told
 }
 
@@ -95,7 +96,7 @@ func openLog(dir string, o *LogOptions) (*Log, error) {
 	if l.wrote = o.wrote; l.wrote == nil {
 		l.wrote = func(int, int64) {}
 	}
-	home := newHome(l, newFolder(o.FS, dir), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint)
+	home := newHome(l, newFolder(o.FS, dir, l, o.Files), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint)
 	home.low = o.low
 	l.home.Store(home)
 	l.config.Store(&o.Config)
@@ -110,7 +111,10 @@ func openLog(dir string, o *LogOptions) (*Log, error) {
 	}
 	l.epochs = epochs
 	l.setLatestEpoch()
-	if err := l.recover(o); err != nil {
+	l.mu.Lock() // recovery uses files without pins, which nobody may close for others
+	err = l.recover(o)
+	l.mu.Unlock()
+	if err != nil {
 		l.discard()
 		return nil, err
 	}
@@ -289,14 +293,23 @@ func (l *Log) discard() {
 	}
 }
 
-// moved tells that the log's folder was renamed, for deletion. Nothing is
-// appended any more; reads go on until Close. Caller holds mu.
-func (l *Log) moved(dir string) {
+// moveAway renames the log's folder, for deletion. Nothing is appended any more; reads
+// go on until Close. The lock is held throughout: who finds no index under the old name
+// looks again under the new one (repairIndex), and a roll that would sync the folder under
+// its old name, and take the directory offline, comes before or after.
+func (l *Log) moveAway(dir string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.home.Load().folder
+	if err := f.rename(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	l.mu.failed = ErrClosed
-	l.home.Load().folder.path.Store(&dir)
+	f.path.Store(&dir)
 	l.epochs.SetDir(dir)
 	for _, s := range *l.segments.Load() {
 		s.index.SetPath(s.path(indexSuffix))
 		s.times.SetPath(s.path(timeSuffix))
 	}
+	return nil
 }

@@ -84,6 +84,7 @@ func (l *Log) roll(base Offset) error {
 		}
 	}
 	l.addSegment(fresh)
+	old.folder.files.sealed(old)
 	if synced {
 		l.mu.rolled = l.home.Load().addSync()
 	} else {

@@ -17,6 +17,7 @@ import (
 type shape struct {
 	config Config
 	power  bool // restarts are power cuts (sync only) and not kills
+	files  int  // segment files open at most; 0: any number
 }
 
 func drawShape(t *rapid.T, name string) shape {
@@ -27,7 +28,7 @@ func drawShape(t *rapid.T, name string) shape {
 	c.Durability = rapid.SampledFrom([]Durability{Sync, PageCache}).Draw(t, name+" durability")
 	c.Preallocate = rapid.Bool().Draw(t, name+" preallocate")
 	c.DeleteDelay = 0
-	return shape{c, c.Durability == Sync && rapid.Bool().Draw(t, name+" power cuts")}
+	return shape{c, c.Durability == Sync && rapid.Bool().Draw(t, name+" power cuts"), rapid.SampledFrom([]int{0, 1, 3}).Draw(t, name+" open files")}
 }
 
 // deed is one operation of a user.
@@ -55,7 +56,11 @@ func newSubject(t *rapid.T, s shape, restart int) *subject {
 }
 
 func (x *subject) open(t *rapid.T) {
-	x.log = openTestLog(t, x.disk.Session(), x.config)
+	x.log = openTestLog(t, x.disk.Session(), x.config, func(o *LogOptions) {
+		if x.files > 0 {
+			o.Files = NewFileSet(x.files)
+		}
+	})
 }
 
 func (x *subject) do(t *rapid.T, i int, d deed) {
@@ -101,7 +106,15 @@ func (x *subject) do(t *rapid.T, i int, d deed) {
 		if err != nil {
 			t.Fatalf("read: %v", err)
 		}
+		if err := s.ReadInto(make([]byte, s.Size())); err != nil {
+			t.Fatalf("read: %v", err)
+		}
 		s.Release()
+		if first, err := l.Read(l.Start(), 100, l.End(), true); err != nil { // another segment, mostly
+			t.Fatalf("read: %v", err)
+		} else {
+			first.Release()
+		}
 	}
 	x.told = append(x.told, fmt.Sprintf("%s: [%d, %d) epoch %d", d.kind, l.Start(), l.End(), l.Epoch()))
 	if x.restart > 0 && i%x.restart == x.restart-1 {
@@ -137,7 +150,7 @@ func (x *subject) again(t *rapid.T, i int) {
 }
 
 // Claim: the same operations give the same answers and the same records under
-// any segment size, index shape, durability and any restarts.
+// any segment size, index shape, durability, number of open files and any restarts.
 // Method: do random deeds to two logs of random shape, one of them restarted
 // now and then, and compare what the user was told and what is read.
 func TestShapeDoesNotMatter(t *testing.T) {

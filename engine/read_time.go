@@ -43,6 +43,9 @@ func (l *Log) timeInSegment(s *segment, ts int64) (Offset, int64, bool, error) {
 		return -1, -1, false, errGone
 	}
 	defer s.unpin()
+	if s.size.Load() == 0 {
+		return -1, -1, false, nil // it may have no indexes yet
+	}
 	largest, err := s.largestTimestamp()
 	if err != nil || largest < ts {
 		return -1, -1, false, err
@@ -102,10 +105,15 @@ func (s *segment) readEntry(e entry) ([]byte, error) {
 
 // largestTimestamp is that of all records in the segment, -1 if none has one.
 // Of a sealed segment it is the last entry of the time index, read when first asked.
+// An empty segment may have no indexes yet. errGone: the segment is none of the log's any more.
 func (s *segment) largestTimestamp() (int64, error) {
-	if s.tsKnown.Load() {
+	if s.tsKnown.Load() || s.size.Load() == 0 {
 		return s.maxTs.Load(), nil
 	}
+	if !s.pin() { // it may have to be walked
+		return -1, errGone
+	}
+	defer s.unpin()
 	if err := s.times.Load(); err != nil {
 		return -1, err
 	}
@@ -213,6 +221,10 @@ func (l *Log) repairIndex(s *segment, cause error) error {
 	defer l.mu.Unlock()
 	if l.isGone(s) || l.closed.Load() {
 		return nil
+	}
+	var damaged *index.CorruptError
+	if errors.As(cause, &damaged) && damaged.File != s.index.Path() && damaged.File != s.times.Path() {
+		return nil // it was looked for under the name that its folder had before
 	}
 	l.logger.Warn("index damaged; making it again from the segment",
 		"log", l.Dir(), "segment", s.name(logSuffix), "cause", cause)

@@ -131,7 +131,9 @@ func (r *recovery) segment(i int, first bool) (cutHere bool, err error) {
 func (r *recovery) begin(s *segment, from Offset) (pos int64, err error) {
 	c := r.log.config.Load()
 	at, base := int64(0), s.base
-	err = errors.Join(s.index.Load(), s.times.Load())
+	offsets, times := s.index.Load(), s.times.Load()
+	err = errors.Join(offsets, times)
+	healthy := err != nil && s == r.segments[len(r.segments)-1] && unwritten(offsets) && unwritten(times)
 	if err == nil && from > s.base {
 		at, base, err = r.trueEntry(s, from)
 	}
@@ -140,7 +142,7 @@ func (r *recovery) begin(s *segment, from Offset) (pos int64, err error) {
 			return 0, err
 		}
 		// F001, F003: whatever is in an index, it costs a scan and nothing else.
-		if err != nil && s.size.Load() > 0 {
+		if err != nil && s.size.Load() > 0 && !healthy {
 			r.log.logger.Warn("index damaged or missing; making it again from the segment",
 				"log", r.log.Dir(), "segment", s.name(logSuffix), "cause", err)
 		}
@@ -167,6 +169,13 @@ func (r *recovery) begin(s *segment, from Offset) (pos int64, err error) {
 		}
 	}
 	return at, nil
+}
+
+// unwritten tells of what the load of an index said whether it is whole, or the
+// preallocated file of one that was active and had no entry yet.
+func unwritten(err error) bool {
+	var c *index.CorruptError
+	return err == nil || errors.As(err, &c) && c.Unwritten
 }
 
 // trueEntry drops the index entries above offset from and returns position and

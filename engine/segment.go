@@ -33,12 +33,15 @@ func baseName(base Offset) string { return fmt.Sprintf("%020d", int64(base)) }
 // folder is where a log's files are; it is shared by the log and its segments,
 // since a log that is deleted is renamed while readers still use it.
 type folder struct {
-	fs   vfs.FS
-	path atomic.Pointer[string]
+	fs     vfs.FS
+	log    *Log         // whose segments these are
+	files  *FileSet     // bounds their open files; nil: nobody does
+	moving sync.RWMutex // held for writing while the folder is renamed
+	path   atomic.Pointer[string]
 }
 
-func newFolder(fsys vfs.FS, dir string) *folder {
-	f := &folder{fs: fsys}
+func newFolder(fsys vfs.FS, dir string, l *Log, files *FileSet) *folder {
+	f := &folder{fs: fsys, log: l, files: files}
 	f.path.Store(&dir)
 	return f
 }
@@ -85,9 +88,15 @@ type segment struct {
 
 	handle struct {
 		sync.Mutex
-		file *segmentFile // nil until first used
+		file    *segmentFile // nil until first used, and when it was closed for others (open_files.go)
+		evicted bool         // it was
 	}
-	open atomic.Pointer[segmentFile] // the same, for those who hold a pin
+	open atomic.Pointer[segmentFile] // the same, for those who hold a pin or Log.mu
+	slot int                         // one above its place in FileSet.open; guarded by that set
+
+	// closedAt is the end of the segment's offsets when its file was last closed with
+	// unsynced bytes. Until all below is synced a sync of the file does not do.
+	closedAt atomic.Int64
 }
 
 // segmentFile is a segment's open file. It remembers whose it is, so that the
@@ -95,6 +104,7 @@ type segment struct {
 type segmentFile struct {
 	vfs.File
 	segment *segment
+	used    atomic.Bool // since the hand of the FileSet last passed
 
 	syncing struct {
 		sync.Mutex
@@ -116,6 +126,7 @@ func (f *segmentFile) Sync() error {
 }
 
 var segmentIDs atomic.Int64
+
 // BeginSync and EndSync are Sync for a batch (vfs.SyncGuard). Trying only: two batches that waited for each other's files would wait for ever.
 func (f *segmentFile) BeginSync() (vfs.File, bool) {
 	if !f.syncing.TryLock() {
@@ -159,7 +170,7 @@ func (s *segment) path(suffix string) string { return s.folder.file(s.name(suffi
 // createSegment makes an empty active segment. On error nothing is left behind.
 func createSegment(base Offset, f *folder, ix *index.Set, c *Config) (*segment, error) {
 	s := newSegment(base, f, ix)
-	file, err := f.open(s.name(logSuffix), os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	file, err := f.openFile(s.name(logSuffix), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, fmt.Errorf("create segment: %w", err)
 	}
@@ -249,13 +260,7 @@ func (s *segment) pin() bool {
 func (s *segment) unpin() {
 	switch n := s.pins.Add(-1); {
 	case n == 0:
-		s.handle.Lock()
-		if s.handle.file != nil {
-			s.handle.file.Close()
-			s.handle.file = nil
-			s.open.Store(nil)
-		}
-		s.handle.Unlock()
+		s.closeFile()
 	case n < 0:
 		panic(fmt.Sprintf("engine: segment %d released once too often (pins %d)", s.base, n))
 	}
@@ -269,15 +274,19 @@ func (s *segment) letGo() {
 }
 
 // file opens the segment's file at its first use, so that a start with many
-// sealed segments opens none of them. The caller holds a pin or Log.mu.
+// sealed segments opens none of them. The caller holds a pin or Log.mu, as long as
+// it uses the file: without either it may be closed for another (FileSet).
 func (s *segment) file() (*segmentFile, error) {
 	if f := s.open.Load(); f != nil {
+		if !f.used.Load() {
+			f.used.Store(true)
+		}
 		return f, nil
 	}
 	s.handle.Lock()
 	defer s.handle.Unlock()
 	if s.handle.file == nil {
-		f, err := s.folder.open(s.name(logSuffix), os.O_RDWR)
+		f, err := s.folder.openFile(s.name(logSuffix), os.O_RDWR)
 		if err != nil {
 			return nil, fmt.Errorf("open segment: %w", err)
 		}
@@ -294,7 +303,9 @@ func (s *segment) setFile(f vfs.File) {
 
 func (s *segment) adopt(f vfs.File) {
 	s.handle.file = &segmentFile{File: f, segment: s}
+	s.handle.file.used.Store(true)
 	s.open.Store(s.handle.file)
+	s.folder.files.add(s)
 }
 
 // noteBatch brings timestamps and indexes up to date with a batch that begins

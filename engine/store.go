@@ -35,6 +35,7 @@ type StoreOptions struct {
 	CheckpointEvery time.Duration // default 1 min; < 0 never: the caller uses Checkpoint
 	RecoveryThreads int           // a data directory; default 2
 	IndexMaps       int           // memory-mapped indexes, all logs together; default 1000
+	OpenFiles       int           // segment files open at a time, all logs together (FileSet); default: what RLIMIT_NOFILE leaves
 	MoveThreads     int           // logs that are moved between directories at the same time; default one a directory
 	MoveRate        int64         // bytes a second that all moves copy together (SetMoveRate); 0: no bound
 
@@ -72,6 +73,7 @@ type Store struct {
 	log        *slog.Logger
 	dirs       []*dataDir
 	indexes    *index.Set
+	files      *FileSet
 	background *Background
 	brokerID   int32
 	clusterID  string
@@ -145,7 +147,8 @@ func (o *StoreOptions) fill() error {
 	setDefault(&o.RecoveryThreads, 2)
 	setDefault(&o.MoveThreads, len(o.Dirs))
 	setDefault(&o.IndexMaps, defaultIndexMaps)
-	o.IndexMaps = min(o.IndexMaps, max(1, int(reserved(openFileLimit()))/2)) // each may keep its file open
+	setDefault(&o.OpenFiles, segmentFiles(openFileLimit()))
+	o.IndexMaps = min(o.IndexMaps, indexFiles(openFileLimit())) // each may keep its file open
 	if o.Cleaner == (CleanerConfig{}) {
 		o.Cleaner = DefaultCleaner()
 	}
@@ -184,6 +187,7 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 		system:     system,
 		log:        o.Logger,
 		indexes:    index.NewSet(o.IndexMaps),
+		files:      NewFileSet(o.OpenFiles),
 		background: NewBackground(o.Logger),
 		stop:       make(chan struct{}),
 		recycled:   make(chan struct{}, 1),

@@ -294,7 +294,7 @@ func openDrafts(drafts []draft) ([]*Log, error) {
 			FS: d.fs, Topic: dr.key.Topic, Partition: dr.key.Partition, TopicID: dr.id, Config: dr.config,
 			Journal: d.journal, Clean: true,
 			Checkpoint: d.checkpointFor, wrote: d.store.wrote, low: &d.low, Background: d.store.background,
-			Logger: d.store.log, Now: d.store.o.Now, Indexes: d.store.indexes,
+			Logger: d.store.log, Now: d.store.o.Now, Indexes: d.store.indexes, Files: d.store.files,
 		})
 		if err == nil {
 			err = l.recovered(true)

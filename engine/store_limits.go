@@ -18,15 +18,17 @@ const (
 	// microseconds (LIMITS: 5.8 us at 10,000 against 20 ns), and Linux allows 65,530.
 	defaultIndexMaps = 1000
 
-	// Descriptors that do not depend on the number of logs: files lent to indexes
-	// (half of them), journals, locks, checkpoints, rings (at most ring.MaxRings), and sockets of clients. Where
-	// few are allowed a quarter must do, so that a broker under the common limit of
-	// 1,024 serves 768 logs.
-	reservedFiles = 2 * defaultIndexMaps
-	reservedShare = 4
+	// Descriptors that are kept from segment files: those lent to indexes, journals,
+	// locks, checkpoints, rings (at most ring.MaxRings), and sockets of clients. Where few are allowed a half must do.
+	reservedFiles = defaultIndexMaps + 1500
+	reservedShare = 2
 
-	// A log keeps its active segment open, and mostly nothing else.
-	filesPerLog = 1
+	// leastFiles: with fewer a broker cannot keep its journals, some indexes and some
+	// clients at work, and no more logs are made.
+	leastFiles = 64
+
+	// maxSegmentFiles is enough for anybody: about 1 KiB of the kernel's memory each.
+	maxSegmentFiles = 1 << 20
 
 	// Maps besides the indexes': the Go heap, libraries, thread stacks.
 	reservedMaps = 4096
@@ -64,16 +66,28 @@ func CheckLimits(logs int) []Advice {
 	return []Advice{adviseFiles(logs, openFileLimit()), adviseMaps(mapLimit())}
 }
 
-// reserved is how many of the descriptors allowed are kept from logs.
+// reserved is how many of the descriptors allowed are kept from segment files.
 func reserved(have int64) int64 { return min(reservedFiles, have/reservedShare) }
 
+// segmentFiles is how many segment files may be open, of however many logs.
+func segmentFiles(have int64) int { return int(max(1, min(have-reserved(have), maxSegmentFiles))) }
+
+// indexFiles is how many indexes may keep their file open.
+func indexFiles(have int64) int {
+	return int(max(1, min(defaultIndexMaps, reserved(have)*defaultIndexMaps/reservedFiles)))
+}
+
+// adviseFiles: logs need no descriptors of their own, for files that are not in use are
+// closed for others (FileSet). With one for each log nothing is ever opened twice.
 func adviseFiles(logs int, have int64) Advice {
-	a := Advice{Name: "RLIMIT_NOFILE", Have: have, Need: int64(logs)*filesPerLog + reserved(have)}
+	a := Advice{Name: "RLIMIT_NOFILE", Have: have, Need: leastFiles}
 	a.OK = have >= a.Need
-	a.Text = fmt.Sprintf("%d open files are allowed; %d logs and their clients need about %d", a.Have, logs, a.Need)
-	if !a.OK {
-		a.Text += fmt.Sprintf(": raise it (ulimit -n, LimitNOFILE= of the service); new topics are refused beyond %d logs",
-			(have-reserved(have))/filesPerLog)
+	a.Text = fmt.Sprintf("%d open files are allowed, up to %d of them for segments of %d logs", a.Have, segmentFiles(have), logs)
+	switch {
+	case !a.OK:
+		a.Text += fmt.Sprintf(": at least %d are needed; raise it (ulimit -n, LimitNOFILE= of the service); new topics are refused until then", a.Need)
+	case logs > segmentFiles(have):
+		a.Text += ": those that are not in use are closed for others, which costs some speed; raise it (ulimit -n, LimitNOFILE= of the service) to keep all open"
 	}
 	return a
 }

@@ -202,7 +202,7 @@ func (d *dataDir) open(f found, p *progress) (*Log, error) {
 		Entries:       d.replay(journal.LogID{Topic: id, Partition: f.key.Partition}),
 		RecoveryPoint: Offset(point), StartOffset: Offset(start), Clean: d.clean && hasPoint,
 		Checkpoint: d.checkpointFor, wrote: d.store.wrote, low: &d.low, Background: s.background,
-		Logger: s.log, Now: s.o.Now, Indexes: s.indexes,
+		Logger: s.log, Now: s.o.Now, Indexes: s.indexes, Files: s.files,
 		Progress: func(done, _ int64) {
 			p.bytes.Add(done - told)
 			told = done
@@ -211,6 +211,7 @@ func (d *dataDir) open(f found, p *progress) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.closeFiles()
 	d.resumeCleaning(l)
 	d.mu.Lock()
 	d.mu.live[key] = l

@@ -150,7 +150,7 @@ func (s *Store) beginMove(l *Log, to *dataDir) error {
 		s.removeLater(path, 0)
 		return &StorageError{Op: "move " + folderName(l.key()), Dir: to.path, Cause: err}
 	}
-	v := &move{log: l, to: to, copier: newCopier(l, newFolder(to.fs, path)), ended: make(chan struct{})}
+	v := &move{log: l, to: to, copier: newCopier(l, newFolder(to.fs, path, l, s.files)), ended: make(chan struct{})}
 	l.mu.Lock()
 	l.mu.copier = v.copier
 	l.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Store) dropMove(v *move) {
 // for the folder may have had the log's (L8).
 func (s *Store) doomCopy(v *move) {
 	away := filepath.Join(v.to.path, deletedName(v.log.key()))
-	err := v.to.fs.Rename(v.copier.folder.dir(), away)
+	err := v.copier.folder.rename(away)
 	if err == nil {
 		v.copier.folder.path.Store(&away)
 		err = v.to.fs.SyncDir(v.to.path)

@@ -276,17 +276,6 @@ func (c *copier) finish(p *part) error {
 	return nil
 }
 
-// closeFile gives the descriptor back. Nobody but the caller uses the segment.
-func (s *segment) closeFile() {
-	s.handle.Lock()
-	defer s.handle.Unlock()
-	if s.handle.file != nil {
-		s.handle.file.Close()
-		s.handle.file = nil
-		s.open.Store(nil)
-	}
-}
-
 func (p *part) close() {
 	if p.source != nil {
 		p.source.Close()

@@ -161,10 +161,9 @@ func (v *move) rename() error {
 	if _, err := fsys.Stat(final); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: there is a folder %s that is no log of this store", ErrExists, final), err)
 	}
-	if err := fsys.Rename(v.copier.folder.dir(), final); err != nil {
+	if err := v.copier.folder.rename(final); err != nil {
 		return err
 	}
-	v.copier.folder.path.Store(&final)
 	if err := fsys.SyncDir(v.to.path); err != nil {
 		return &failedSyncError{err}
 	}
@@ -226,9 +225,8 @@ func (s *Store) leave(from *dataDir, old *home, v *move, forgotten promise) {
 	l := v.log
 	was := old.folder.dir()
 	away := filepath.Join(from.path, deletedName(l.key()))
-	err := from.fs.Rename(was, away)
+	err := old.folder.rename(away)
 	if err == nil {
-		old.folder.path.Store(&away)
 		if err = from.fs.SyncDir(from.path); err != nil {
 			from.journal.Fail(err)
 		}

@@ -22,7 +22,7 @@ func quiet(fsys vfs.FS, dirs ...string) StoreOptions {
 	}
 	c := DefaultConfig()
 	c.DeleteDelay, c.IndexBytes = 0, 4096
-	return StoreOptions{FS: fsys, Dirs: dirs, RetentionCheck: -1, CheckpointEvery: -1, Defaults: c}
+	return StoreOptions{FS: fsys, Dirs: dirs, RetentionCheck: -1, CheckpointEvery: -1, Defaults: c, OpenFiles: openFilesOfTests}
 }
 
 func openStore(t testing.TB, o StoreOptions) *Store {
@@ -339,7 +339,7 @@ func TestCreateRefusesBadSpecs(t *testing.T) {
 	closeStore(t, s)
 }
 
-// Claim: F127 the limits and what is needed are told, and a log beyond them is refused as a storage error.
+// Claim: F127 the limits and what is needed are told; where not even the reserve can be kept, a log is refused as a storage error.
 // Method: the advice for limits that suffice and that do not.
 func TestField_F127_LimitsAreTold(t *testing.T) {
 	for _, a := range CheckLimits(10) {
@@ -347,7 +347,13 @@ func TestField_F127_LimitsAreTold(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if a := adviseFiles(2000, 1024); a.OK || !strings.Contains(a.Text, "1024") || !strings.Contains(a.Text, "ulimit -n") {
+	if a := adviseFiles(2000, 1024); !a.OK || !strings.Contains(a.Text, "1024") || !strings.Contains(a.Text, "512") || !strings.Contains(a.Text, "ulimit -n") {
+		t.Errorf("%+v", a)
+	}
+	if a := adviseFiles(17500, 20000); !a.OK || strings.Contains(a.Text, "ulimit -n") {
+		t.Errorf("%+v", a)
+	}
+	if a := adviseFiles(1, 50); a.OK || !strings.Contains(a.Text, "50") || !strings.Contains(a.Text, "ulimit -n") {
 		t.Errorf("%+v", a)
 	}
 	if a := adviseMaps(100); a.OK || !strings.Contains(a.Text, "vm.max_map_count") {

@@ -35,6 +35,10 @@ type options struct {
 	warm     int
 	restart  bool
 	override []string
+
+	scale      bool
+	partitions []int
+	data       []int // GB
 }
 
 func main() {
@@ -42,7 +46,7 @@ func main() {
 	var rowsArg, modesArg string
 	flag.StringVar(&rowsArg, "rows", ".", "regular expression: which rows")
 	flag.StringVar(&modesArg, "modes", strings.Join([]string{pageCache, synced, syncFiles, echo}, ","), "which modes, comma separated")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds; every round measures each target once, medians are shown")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds; every round measures each target once, medians are shown (with -scale 0 leaves the throughput tables out)")
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "length of one measurement")
 	flag.StringVar(&o.dir, "dir", "", "folder for the servers' data, on the disk to be measured (default: a new one in this folder, removed afterwards)")
 	flag.StringVar(&o.millrace, "millrace", "bin/millrace", "the broker's binary")
@@ -51,6 +55,10 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "folder that keeps the table and the raw figures (default: none kept)")
 	flag.IntVar(&o.warm, "warm", 3, "GiB of memory to touch first: the host takes free memory back")
 	flag.BoolVar(&o.restart, "restart", false, "measure start time, idle memory and restarts with 1,000 partitions instead of the rows")
+	flag.BoolVar(&o.scale, "scale", false, "measure many partitions and much data instead of the rows")
+	o.partitions, o.data = []int{5000, 10000, 20000}, []int{1, 30}
+	flag.Func("partitions", "with -scale: how many partitions, comma separated; the last one is the many of the throughput table (default 5000,10000,20000)", numbers(&o.partitions))
+	flag.Func("data", "with -scale: GB of data, two numbers; 0,0 leaves it out (default 1,30)", numbers(&o.data))
 	flag.Func("override", "a setting of the broker, key=value; may be repeated", func(v string) error {
 		o.override = append(o.override, v)
 		return nil
@@ -79,9 +87,12 @@ func run(o options) error {
 	if o.restart {
 		return measureRestarts(o)
 	}
-	toy := filepath.Join(o.dir, "toy-bin")
-	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
-		return fmt.Errorf("building the toy: %w\n%s", err, out)
+	if o.scale {
+		return measureScale(o)
+	}
+	toy, err := buildToy(o.dir)
+	if err != nil {
+		return err
 	}
 	if busy := process.BusyShare(time.Second); busy > 0.25 {
 		fmt.Fprintf(os.Stderr, "limits: %.0f %% of the processors are busy with something else; figures will be off\n", busy*100)
@@ -103,6 +114,14 @@ func run(o options) error {
 		}
 	}
 	return rep.finish(o.out)
+}
+
+func buildToy(dir string) (string, error) {
+	toy := filepath.Join(dir, "toy-bin")
+	if out, err := exec.Command("go", "build", "-o", toy, "millrace/benchmarks/limits/toy").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the toy: %w\n%s", err, out)
+	}
+	return toy, nil
 }
 
 // runMode starts the targets in one mode and measures its rows, alternating between the targets.

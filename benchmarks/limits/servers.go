@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -64,4 +65,10 @@ func (s *server) createTopic(name string, partitions int) error {
 		return nil
 	}
 	return load.CreateTopic(context.Background(), s.addr, name, partitions, nil)
+}
+
+// mkdir makes a folder for a server; what is wrong with it shows when the server starts.
+func mkdir(dir string) string {
+	_ = os.MkdirAll(dir, 0o755)
+	return dir
 }

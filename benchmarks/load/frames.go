@@ -105,6 +105,20 @@ func ProduceFrameOf(r Row, topic string, b []byte) []byte {
 	return Frame(req)
 }
 
+// ProduceFrameTo carries the batch to one partition.
+func ProduceFrameTo(r Row, topic string, partition int32, b []byte) []byte {
+	req := kmsg.NewPtrProduceRequest()
+	req.SetVersion(produceVersion)
+	req.Acks, req.TimeoutMillis = r.Acks, 30_000
+	t := kmsg.NewProduceRequestTopic()
+	t.Topic = topic
+	p := kmsg.NewProduceRequestTopicPartition()
+	p.Partition, p.Records = partition, b
+	t.Partitions = append(t.Partitions, p)
+	req.Topics = append(req.Topics, t)
+	return Frame(req)
+}
+
 // FetchFrames ask for successive ranges of the stored batches, so that not one hot range is read.
 func FetchFrames(r Row, topic string, batches, batchBytes int) [][]byte {
 	step := max(1, r.Fetch/batchBytes)

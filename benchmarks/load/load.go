@@ -22,8 +22,9 @@ type Row struct {
 	Connections int
 	InFlight    int
 	Acks        int16
-	Rate        int // requests/s for an open loop; 0 = as fast as answers come
-	Fetch       int // bytes asked of each partition; 0 = a produce row
+	Rate        int  // requests/s for an open loop; 0 = as fast as answers come
+	Fetch       int  // bytes asked of each partition; 0 = a produce row
+	Spread      bool // connections begin at frames far apart, so that no two are at the same one soon after each other
 }
 
 // Produce says whether the row's requests are produce requests; otherwise they are fetches.
@@ -69,6 +70,9 @@ func Run(addr string, r Row, frames [][]byte, d time.Duration) (Result, error) {
 				errs[i] = w.open()
 			} else {
 				w.turn = i
+				if r.Spread {
+					w.turn = i * len(frames) / len(conns)
+				}
 				errs[i] = w.closed()
 			}
 			counts[i], bytes[i] = w.count, w.bytes

@@ -4,6 +4,7 @@ package process
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -221,4 +222,12 @@ func statusKB(pid int, key string) int64 {
 		}
 	}
 	return 0
+}
+
+// Held is how many descriptors, memory maps and threads a process has.
+func Held(pid int) (descriptors, maps, threads int) {
+	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return len(files), bytes.Count(b, []byte{'\n'}), len(tasks)
 }

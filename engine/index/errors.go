@@ -18,6 +18,10 @@ var ErrClosed = errors.New("index is closed")
 type CorruptError struct {
 	File   string
 	Reason string
+
+	// Unwritten: there is room for entries and not one of them. That is how a crash leaves
+	// an index that was active and had none yet; of another it is damage.
+	Unwritten bool
 }
 
 func (e *CorruptError) Error() string {

@@ -139,7 +139,7 @@ func (t *table) readAll(f vfs.File) (int64, error) {
 		return 0, err
 	}
 	if n == 0 && size > 0 && !t.active {
-		return 0, t.corrupt("only zeros")
+		return 0, &CorruptError{File: t.path, Reason: "only zeros", Unwritten: true}
 	}
 	t.n, t.keys, t.page, t.clean, t.last = n, nil, nil, 0, entry{}
 	if n == 0 {

@@ -106,7 +106,14 @@ func prewrite(fsys vfs.FS, name string, from, to int64, stop <-chan struct{}) (e
 	return nil
 }
 
-// makeFile makes a new file and its name durable. A failure leaves nothing behind and harms nobody: no round is in it.
+// failedNamesError is a failed sync of the journal's folder. The folder may be that of the logs too, and the system tells of a failure once: whoever
+// syncs it next, for a name of his own, is told that all is well.
+type failedNamesError struct{ error }
+
+func (e *failedNamesError) Unwrap() error { return e.error }
+
+// makeFile makes a new file and its name durable. A failure leaves nothing behind and harms nobody, for no round is in it,
+// except a *failedNamesError, after which nothing may be acknowledged (L4).
 func (j *Journal) makeFile(size int64, stop <-chan struct{}) (*file, error) {
 	free, err := j.fs.Free(j.dir)
 	if err != nil {
@@ -119,7 +126,9 @@ func (j *Journal) makeFile(size int64, stop <-chan struct{}) (*file, error) {
 	j.nextIndex++
 	err = prewrite(j.fs, name, 0, size, stop)
 	if err == nil {
-		err = j.fs.SyncDir(j.dir)
+		if err = j.fs.SyncDir(j.dir); err != nil {
+			err = &failedNamesError{err}
+		}
 	}
 	if err == nil {
 		var f *file

@@ -253,6 +253,9 @@ func (j *Journal) closeOld() {
 	j.old, j.entries = nil, nil
 }
 
+// DataDir is the folder whose file system the owners' files are on (Options.DataDir).
+func (j *Journal) DataDir() string { return j.dataDir }
+
 // Fail tells the journal that a sync failed which was not the journal's: one that a log did itself, of a file or of a directory. From then on
 // it is as if a round had failed (L4). In particular Close then leaves the records in place, which may be the only copy.
 func (j *Journal) Fail(cause error) { j.poison(cause) }

@@ -87,7 +87,7 @@ func (j *Journal) wantsFile(now time.Time) bool {
 }
 
 // makeOne makes a file if one is wanted. If that fails, rounds that find none free sync the logs' files, and it is tried again
-// after makeRetry. It does not poison: nothing acknowledged depends on a file that is not there yet.
+// after makeRetry. It does not poison, for nothing acknowledged depends on a file that is not there yet, unless it was the sync of the folder.
 func (j *Journal) makeOne() bool {
 	j.mu.Lock()
 	want := j.wantsFile(time.Now())
@@ -96,6 +96,11 @@ func (j *Journal) makeOne() bool {
 		return false
 	}
 	f, err := j.makeFile(j.fileBytes, j.stop)
+	var names *failedNamesError
+	if errors.As(err, &names) {
+		j.poison(err)
+		return false
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"millrace/engine/index"
+	"millrace/engine/vfs/faultfs"
+)
+
+// Claim: after a crash of the process nobody is warned of the indexes of a healthy log: one that was active and had no entry yet is all room. One that is
+// really damaged is still told of.
+// Method: kill -9 with less than an index interval written; the same with bytes in the index that no entry has.
+func TestHealthyIndexesAfterACrashAreNotCalledDamaged(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		d := faultfs.New(t)
+		l := openTestLog(t, d.Session(), DefaultConfig())
+		fail(t, l.Append(leaderAppend(newBatch(1000, []string{"one"})), NoEpoch))
+		fail(t, l.Append(leaderAppend(newBatch(1001, []string{"two"})), NoEpoch))
+		d.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepNames(100))
+		_ = l.Close()
+		if damaged {
+			for _, name := range fileNames(t, d, indexSuffix) {
+				writeFile(t, d, name, []byte(strings.Repeat("x", 80)))
+			}
+		}
+		var lines said
+		l = openTestLog(t, d.Session(), DefaultConfig(), withLogger(lines.logger()))
+		if n := lines.count("index damaged"); (n > 0) != damaged {
+			t.Errorf("damaged %v: said %s", damaged, lines.b.String())
+		}
+		if _, _, found, err := l.OffsetForTime(1001); err != nil || !found {
+			t.Error(found, err)
+		}
+		closeLog(t, l)
+	}
+}
+
+// Claim: a log that nobody has written to has no indexes, and whoever asks it for times is told so without a warning.
+// Method: a topic just made, asked in every way, before and after a restart.
+func TestUnwrittenLogsAreNotCalledDamaged(t *testing.T) {
+	var lines said
+	o := quiet(faultfs.New(t), "/a")
+	o.Logger = lines.logger()
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, 1))
+	for range 2 {
+		l := s.Log("t", 0)
+		for _, ts := range []int64{-1, 0, 1000} {
+			if _, _, found, err := l.OffsetForTime(ts); err != nil || found {
+				t.Error(ts, found, err)
+			}
+		}
+		if off, _, err := l.MaxTimestamp(); err != nil || off != -1 {
+			t.Error(off, err)
+		}
+		fail(t, s.Retain())
+		closeStore(t, s)
+		s = openStore(t, o)
+	}
+	closeStore(t, s)
+	if lines.count("index damaged") > 0 {
+		t.Error(lines.b.String())
+	}
+}
+
+// Claim: a reader that looks for an index while the log's folder is being renamed, for deletion, finds it under the new name, and nobody is warned.
+// Method: the index is looked for between the rename and the log's knowing of it.
+func TestIndexOfAFolderOnItsWayOutIsNotCalledDamaged(t *testing.T) {
+	var lines said
+	disk := faultfs.New(t)
+	o := quiet(disk, "/a")
+	o.Logger = lines.logger()
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, 1))
+	fail(t, s.Log("t", 0).Append(leaderAppend(newBatch(1000, []string{"one"})), NoEpoch))
+	closeStore(t, s)
+	s = openStore(t, o)
+	l := s.Log("t", 0)
+	seg := l.active()
+	var met error
+	disk.AfterOperation(func(op faultfs.Op) {
+		if op.Kind == faultfs.OpRename && op.Name == "/a/t-0" {
+			met = seg.times.Load()
+		}
+	})
+	fail(t, l.moveAway("/a/t-0.0-delete"))
+	if !errors.Is(met, index.ErrCorrupt) && !errors.Is(met, fs.ErrNotExist) {
+		t.Fatalf("between the rename and its note: %v", met)
+	}
+	fail(t, l.repairIndex(seg, met))
+	if _, _, found, err := l.OffsetForTime(1000); err != nil || !found {
+		t.Error(found, err)
+	}
+	if lines.count("index damaged") > 0 {
+		t.Error(lines.b.String())
+	}
+	_ = s.Close(t.Context())
+}
