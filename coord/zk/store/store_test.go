@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"millrace/coord/zk/proto"
@@ -409,5 +410,49 @@ func TestFullDisk(t *testing.T) {
 	must(t, err)
 	if got := s.count(t); got != n+2 {
 		t.Fatal(got)
+	}
+}
+
+// Claim C3: whoever watches has the event before anybody can read what it is about.
+// Method: readers look at a node all the time; each time, the events handed out so far
+// must be at least as many as the node's version says.
+func TestEventsComeBeforeWhatTheyAreAbout(t *testing.T) {
+	s, err := open(faultfs.New(t), manual)
+	must(t, err)
+	defer s.close()
+	_, err = s.commit(0, 1)
+	must(t, err)
+	s.store.Change(func(tr *tree.Tree) {
+		tr.Read(&proto.Request{Op: proto.OpAddWatch, Path: "/zookeeper/quota"}, &tree.Reader{Watcher: 1}, nil)
+	})
+	var handed atomic.Int32
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() { // ends with stop
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				s.store.View(func(tr *tree.Tree) {
+					res, _ := tr.Read(&proto.Request{Op: proto.OpGetData, Path: "/zookeeper/quota"}, &tree.Reader{}, nil)
+					if got := handed.Load(); got < res.Stat.Version {
+						t.Errorf("version %d is read after %d events", res.Stat.Version, got)
+					}
+				})
+			}
+		})
+	}
+	for i := range 300 {
+		x := tree.Txn{Session: session, Req: proto.Request{Op: proto.OpSetData, Path: "/zookeeper/quota", Data: fmt.Append(nil, i), Version: -1}}
+		_, err := s.store.Commit([]tree.Txn{x, x}, func(_ int, _ proto.Result, events []tree.Event) { handed.Add(int32(len(events))) })
+		must(t, err)
+	}
+	close(stop)
+	readers.Wait()
+	if n := handed.Load(); n != 600 {
+		t.Fatalf("%d events", n)
 	}
 }
