@@ -94,3 +94,6 @@ func (s *Store) append(b []byte) error {
 	}
 	return nil
 }
+
+// Failed is why the store takes no more commits, or nil. It is for the one caller of Commit.
+func (s *Store) Failed() error { return s.commit.failed }

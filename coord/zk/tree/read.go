@@ -151,3 +151,6 @@ func (t *Tree) ephemerals(id int64, prefix string) []string {
 	}
 	return list
 }
+
+// Ephemerals lists the paths of a session's nodes, the oldest first.
+func (t *Tree) Ephemerals(session int64) []string { return t.ephemerals(session, rootPath) }
