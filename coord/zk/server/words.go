@@ -8,12 +8,17 @@ import (
 	"millrace/coord/zk/tree"
 )
 
+// version is the first line of srvr and stat; clients look for it there.
+const version = "Zookeeper version: 3.9.0-millrace\n"
+
 // words are the four-letter words that there are here; others are no words.
 var words = map[string]func(*Server) string{
 	"ruok": func(*Server) string { return "imok" },
 	"isro": func(*Server) string { return "rw" },
 	"srvr": (*Server).srvr,
-	"stat": func(s *Server) string { return "Clients:\n" + s.cons() + "\n" + s.srvr() },
+	"stat": func(s *Server) string {
+		return version + "Clients:\n" + s.cons() + "\n" + strings.TrimPrefix(s.srvr(), version)
+	},
 	"cons": (*Server).cons,
 	"conf": (*Server).conf,
 	"dump": (*Server).dump,
@@ -32,7 +37,7 @@ func (s *Server) size() (size tree.Size, zxid int64, conns int) {
 
 func (s *Server) srvr() string {
 	size, zxid, conns := s.size()
-	return fmt.Sprintf("Zookeeper version: 3.9.0-millrace\nConnections: %d\nOutstanding: %d\nZxid: 0x%x\nMode: standalone\nNode count: %d\n",
+	return version + fmt.Sprintf("Connections: %d\nOutstanding: %d\nZxid: 0x%x\nMode: standalone\nNode count: %d\n",
 		conns, len(s.submit), zxid, size.Nodes)
 }
 
