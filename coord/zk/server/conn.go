@@ -275,6 +275,10 @@ func (c *conn) request(frame []byte) bool {
 		return false
 	}
 	c.answerRead(h, &q, code)
+	if code == proto.ErrUnimplemented { // no such operation: ZooKeeper says so and hangs up
+		c.finish()
+		return false
+	}
 	return true
 }
 

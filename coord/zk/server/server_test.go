@@ -297,7 +297,7 @@ func TestBadFramesEndTheirConnection(t *testing.T) {
 			t.Fatalf("%x is answered", b)
 		}
 	}
-	for op, want := range map[proto.Op]proto.Code{proto.OpCreate: proto.ErrMarshalling, proto.Op(99): proto.ErrUnimplemented, proto.OpCheck: proto.ErrMarshalling,
+	for op, want := range map[proto.Op]proto.Code{proto.OpCreate: proto.ErrMarshalling, proto.OpCheck: proto.ErrMarshalling,
 		proto.OpDeleteContainer: proto.ErrMarshalling, proto.OpReconfig: proto.ErrReconfigDisabled} {
 		good.xid++
 		good.put(append(proto.AppendRequest(nil, good.xid, &proto.Request{Op: proto.OpSASL})[:4], byte(op>>24), byte(op>>16), byte(op>>8), byte(op), 1))
@@ -308,6 +308,13 @@ func TestBadFramesEndTheirConnection(t *testing.T) {
 		if h, _, _ := proto.ParseReply(b); h.Xid != good.xid || h.Err != want {
 			t.Errorf("%v: %+v, want %v", op, h, want)
 		}
+	}
+	unknown := s.connect(time.Minute)
+	if h, _ := unknown.do(proto.Request{Op: 99}); h.Err != proto.ErrUnimplemented {
+		t.Errorf("operation 99: %v", h.Err)
+	}
+	if _, err := unknown.get(); err == nil {
+		t.Error("the connection goes on after an operation that does not exist")
 	}
 	if h, _ := good.do(proto.Request{Op: proto.OpDeleteContainer, Path: "/zookeeper"}); h.Err != proto.ErrUnimplemented {
 		t.Errorf("a client's deleteContainer: %v", h.Err)
