@@ -1,0 +1,171 @@
+package controller
+
+import (
+	"millrace/coord/controller/cluster"
+	"millrace/coord/controller/znode"
+)
+
+// deletions goes on with every topic that is asked to be deleted, as far as each can go now (see cluster.Deletion). Caller holds mu and leads.
+func (s *Service) deletions() error {
+	requests, err := s.mu.conn.Children(znode.DeleteTopics, true)
+	if err != nil {
+		return err
+	}
+	state := s.mu.lead.state
+	for _, name := range requests {
+		t := state.Topics[name]
+		if t == nil { // of no topic: nothing to do, as for Kafka
+			stat, err := s.mu.conn.Exists(znode.TopicPath(name), false)
+			if err != nil {
+				return err
+			}
+			if stat == nil {
+				if _, err := s.fenced(remove(znode.DeletePath(name))); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if t.Deletion == nil {
+			t.Deletion = t.Begin()
+		}
+	}
+	o := s.newOrders()
+	var ready []*cluster.Topic
+	for _, name := range state.Names() {
+		t := state.Topics[name]
+		if t.Deletion == nil {
+			continue
+		}
+		o.delete(t) // clients are not to see it from now on
+		if !state.Waits(t) {
+			ready = append(ready, t)
+		}
+	}
+	if err := s.stopTopics(ready, o); err != nil {
+		return err
+	}
+	if err := o.send(); err != nil {
+		return err
+	}
+	for _, t := range ready {
+		if err := s.stopReplicas(t); err != nil {
+			return err
+		}
+		if !t.Deletion.Done() {
+			s.o.Logger.Warn("a topic's deletion waits for a broker that did not delete its replicas", "topic", t.Name)
+			continue
+		}
+		if err := s.removeTopic(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopTopics writes that nobody leads the topics' partitions any more.
+func (s *Service) stopTopics(topics []*cluster.Topic, o *orders) error {
+	var changes []change
+	for _, t := range topics {
+		for i, p := range t.Partitions {
+			if p.Phase == cluster.New || p.Leader == cluster.NoLeader {
+				continue
+			}
+			next := p.Lead(cluster.Choice{Leader: cluster.NoLeader, ISR: p.ISR, Recovering: p.Recovering}, s.mu.lead.epoch)
+			changes = append(changes, change{t, int32(i), next})
+		}
+	}
+	return s.write(changes, o)
+}
+
+// stopReplicas has the brokers delete a topic's replicas.
+func (s *Service) stopReplicas(t *cluster.Topic) error {
+	l := s.mu.lead
+	t.Deletion.Retry()
+	byBroker := map[int32][]StoppedReplica{}
+	waiting := t.Deletion.Replicas(cluster.ReplicaOffline)
+	for _, r := range waiting {
+		byBroker[r.Broker] = append(byBroker[r.Broker], StoppedReplica{t.Name, t.ID, r.Partition, true})
+	}
+	done := map[int32]bool{}
+	for _, id := range l.state.IDs() {
+		if len(byBroker[id]) == 0 {
+			continue
+		}
+		b := l.state.Brokers[id]
+		peer := s.peer(b)
+		if peer == nil {
+			continue
+		}
+		if err := peer.StopReplica(&StopReplica{Order{s.o.BrokerID, l.epoch, b.Epoch}, byBroker[id]}); err != nil {
+			s.o.Logger.Warn("a broker did not delete its replicas", "broker", id, "topic", t.Name, "error", err)
+			continue
+		}
+		done[id] = true
+	}
+	for _, r := range waiting {
+		end := cluster.ReplicaIneligible
+		if done[r.Broker] {
+			end = cluster.ReplicaDeleted
+		}
+		if err := t.Deletion.Enter(r, cluster.ReplicaDeleting); err != nil {
+			return err
+		}
+		if err := t.Deletion.Enter(r, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTopic removes a topic's nodes from the bottom up, then its settings, then the request. The last three go together: there are never settings
+// without a topic, and no request that a topic made anew could fall victim to.
+func (s *Service) removeTopic(t *cluster.Topic) error {
+	ops, err := s.removeBelow(znode.PartitionsPath(t.Name))
+	if err != nil {
+		return err
+	}
+	ops = append(ops, remove(znode.TopicPath(t.Name)))
+	keep := 2
+	config, err := s.mu.conn.Exists(znode.ConfigPath(topicEntity(t.Name)), false)
+	if err != nil {
+		return err
+	}
+	if config != nil {
+		ops = append(ops, remove(znode.ConfigPath(topicEntity(t.Name))))
+		keep++
+	}
+	ops = append(ops, remove(znode.DeletePath(t.Name)))
+	if err := s.fencedInBatches(ops, keep, nil); err != nil {
+		return err
+	}
+	delete(s.mu.lead.state.Topics, t.Name)
+	return nil
+}
+
+// removeBelow are the operations that remove a node and all below it, from the bottom up; none if it is not there.
+func (s *Service) removeBelow(path string) ([]any, error) {
+	names, err := s.mu.conn.Children(path, false)
+	if isNoNode(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ops []any
+	below := make([][]any, len(names))
+	if err := s.each(len(names), func(i int) (err error) {
+		if names[i] == "state" { // has no children
+			below[i] = []any{remove(path + "/" + names[i])}
+			return nil
+		}
+		below[i], err = s.removeBelow(path + "/" + names[i])
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, more := range below {
+		ops = append(ops, more...)
+	}
+	return append(ops, remove(path)), nil
+}
