@@ -99,7 +99,7 @@ func (s *Service) writeEdits(e *edits) error {
 		for _, op := range more {
 			bytes += sizeOf(op)
 		}
-		if size+bytes > maxBatchBytes {
+		if size+bytes > s.o.batch {
 			if err := flush(); err != nil {
 				return err
 			}

@@ -136,7 +136,7 @@ func (s *Service) removeTopic(t *cluster.Topic) error {
 		keep++
 	}
 	ops = append(ops, remove(znode.DeletePath(t.Name)))
-	if err := s.fencedInBatches(ops, keep, nil); err != nil {
+	if err := s.fencedInBatches(ops, 0, keep, nil); err != nil {
 		return err
 	}
 	delete(s.mu.lead.state.Topics, t.Name)

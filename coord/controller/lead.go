@@ -162,7 +162,7 @@ func (s *Service) drain(queue string) (contents [][]byte, err error) {
 		contents = append(contents, data)
 		ops = append(ops, remove(queue+"/"+name))
 	}
-	return contents, s.fencedInBatches(ops, 0, nil)
+	return contents, s.fencedInBatches(ops, 0, 0, nil)
 }
 
 // change is a partition as it is to be.
@@ -179,7 +179,7 @@ func (s *Service) write(changes []change, o *orders) error {
 	for i, c := range changes {
 		ops[i] = set(znode.StatePath(c.topic.Name, c.index), encodeState(c.next), c.topic.Partitions[c.index].Version)
 	}
-	return s.fencedInBatches(ops, 0, func(first int, results []zk.MultiResponse) {
+	return s.fencedInBatches(ops, 0, 0, func(first int, results []zk.MultiResponse) {
 		for i, r := range results {
 			c := changes[first+i]
 			c.next.Version = r.Stat.Version
@@ -220,7 +220,7 @@ func (s *Service) bringUp(topics []*cluster.Topic, fresh bool, o *orders) error 
 		if len(changes) == 0 {
 			continue
 		}
-		if err := s.fencedInBatches(ops, 0, nil); err != nil {
+		if err := s.fencedInBatches(ops, 0, 0, nil); err != nil {
 			return err
 		}
 		take(changes, o)

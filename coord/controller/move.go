@@ -55,13 +55,22 @@ func (s *Service) move(m znode.PartitionOf) (code int16, message string, err err
 	if err != nil {
 		return wire.ErrInvalidReplicaAssignment, err.Error(), nil
 	}
+	o := s.newOrders()
+	if left, ok := s.mu.lead.state.Drop(p, dropped, s.mu.lead.epoch); ok {
+		if err := s.write([]change{{t, m.Partition, left}}, o); err != nil {
+			return 0, "", err
+		}
+		if next, _, err = s.mu.lead.state.Move(t.Partitions[m.Partition], m.Replicas); err != nil {
+			return wire.ErrInvalidReplicaAssignment, err.Error(), nil
+		}
+	}
 	changed := *t
 	changed.Partitions = slices.Clone(t.Partitions)
 	changed.Partitions[m.Partition] = next
 	if err := s.writeTopic(t, &changed); err != nil {
 		return 0, "", err
 	}
-	o := s.newOrders()
+	next = t.Partitions[m.Partition]
 	if !cluster.Arrived(next) && next.Phase == cluster.Online {
 		again := next.Lead(cluster.Choice{Leader: next.Leader, ISR: next.ISR, Recovering: next.Recovering}, s.mu.lead.epoch)
 		if err := s.write([]change{{t, m.Partition, again}}, o); err != nil {

@@ -32,6 +32,8 @@ type Options struct {
 	Now            func() time.Time // nil: time.Now
 	Random         io.Reader        // for ids; nil: crypto/rand
 	Logger         *slog.Logger
+
+	batch int // bytes of one multi; 0: maxBatchBytes
 }
 
 // Service is coord.Service over the tree.
@@ -77,6 +79,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.batch == 0 {
+		o.batch = maxBatchBytes
 	}
 	s := &Service{o: o, events: newEvents(), ended: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))

@@ -166,31 +166,35 @@ var life = []lifeAct{
 // has happened or not, and no other act has (C1).
 // Method: the same life, with the fault at call 0, 1, 2 … until none is hit. A process that died is started again; the others mend themselves.
 func TestEveryStepMayFail(t *testing.T) {
-	for _, kind := range []string{"before", "after", "expire", "kill before", "kill after"} {
-		n := 0
-		for ; ; n++ {
-			if testing.Short() && n%7 != 0 && n > 20 {
-				continue
+	for _, batch := range []int{0, 1} { // all in one multi, and each operation in its own
+		for _, kind := range []string{"before", "after", "expire", "kill before", "kill after"} {
+			n := 0
+			for ; ; n++ {
+				if testing.Short() && n%7 != 0 && n > 20 {
+					continue
+				}
+				if !oneFault(t, fault{n, kind}, batch) {
+					break
+				}
+				if t.Failed() {
+					t.Fatalf("%s at call %d, batches of %d", kind, n, batch)
+				}
 			}
-			if !oneFault(t, fault{n, kind}) {
-				break
-			}
-			if t.Failed() {
-				t.Fatalf("%s at call %d", kind, n)
-			}
+			t.Logf("%s: %d calls", kind, n)
 		}
-		t.Logf("%s: %d calls", kind, n)
 	}
 }
 
 // oneFault lives once. hit is false if the life was over before the fault.
-func oneFault(t *testing.T, f fault) (hit bool) {
+func oneFault(t *testing.T, f fault, batch int) (hit bool) {
 	tr := newTree()
 	p := &plan{fault: f}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	answered, attempted := " all map[]", " all map[]"
-	s, err := Open(ctx, optionsOf(tr, 1, p))
+	o := optionsOf(tr, 1, p)
+	o.batch = batch
+	s, err := Open(ctx, o)
 	if err == nil {
 		registered := make(chan error, 1)
 		register, giveUp := context.WithCancel(ctx)
@@ -217,6 +221,7 @@ func oneFault(t *testing.T, f fault) (hit bool) {
 	}
 	p.mu.Lock()
 	hit = p.fired
+	p.fault.at = -1 // none from here on
 	p.mu.Unlock()
 	if p.isDead() || err != nil {
 		if s != nil {

@@ -80,11 +80,11 @@ func (s *Service) createTopic(planned *coord.Topic, o *orders) coord.TopicResult
 	changes, states := s.firstStates(t, false, nil)
 	config := znode.ConfigPath(topicEntity(t.Name))
 	ops := append([]any{create(config, znode.EncodeConfig(planned.Config)), create(znode.TopicPath(t.Name), encodeTopic(t))}, states...)
-	err = s.fencedInBatches(ops, 0, nil)
+	err = s.fencedInBatches(ops, 2, 0, nil)
 	if r := (*refused)(nil); errors.As(err, &r) && r.op == ops[0] {
 		// Settings without a topic: a tool was cut off between the two. They are nobody's, as for Kafka.
 		ops[0] = set(config, znode.EncodeConfig(planned.Config), -1)
-		err = s.fencedInBatches(ops, 0, nil)
+		err = s.fencedInBatches(ops, 2, 0, nil)
 	}
 	if isNodeExists(err) {
 		s.events.add(znode.Topics) // a tool has just made it
@@ -169,7 +169,7 @@ func (s *Service) growTopic(planned *coord.Topic, o *orders) coord.TopicResult {
 		next.Partitions = append(next.Partitions, &cluster.Partition{Replicas: p.Replicas, Phase: cluster.New, Leader: cluster.NoLeader, Version: -1})
 	}
 	changes, states := s.firstStates(&next, true, nil)
-	err := s.fencedInBatches(append([]any{set(znode.TopicPath(t.Name), encodeTopic(&next), t.Version)}, states...), 0, nil)
+	err := s.fencedInBatches(append([]any{set(znode.TopicPath(t.Name), encodeTopic(&next), t.Version)}, states...), 0, 0, nil)
 	if err != nil {
 		if errors.As(err, new(*refused)) {
 			s.doubt(err) // a tool has changed the topic

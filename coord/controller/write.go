@@ -105,17 +105,23 @@ func (s *Service) fenced(ops ...any) ([]zk.MultiResponse, error) {
 	return results[1:], nil
 }
 
-// fencedInBatches does ops in order, in as many multis as they need. done is told the results of each. keep is how many at the end must not be parted.
-func (s *Service) fencedInBatches(ops []any, keep int, done func(first int, results []zk.MultiResponse)) error {
+// fencedInBatches does ops in order, in as many multis as they need. head and tail are how many at the start and at the end must not be parted. done is
+// told the results of each multi.
+func (s *Service) fencedInBatches(ops []any, head, tail int, done func(first int, results []zk.MultiResponse)) error {
+	tail = len(ops) - tail
 	for first := 0; first < len(ops); {
 		next, size := first, 0
-		for next < len(ops) && (size == 0 || size+sizeOf(ops[next]) <= maxBatchBytes) {
+		for next < len(ops) && (size == 0 || size+sizeOf(ops[next]) <= s.o.batch) {
 			size += sizeOf(ops[next])
 			next++
 		}
-		if tail := len(ops) - keep; next > tail && next < len(ops) && first < tail {
+		switch {
+		case next > tail && next < len(ops) && first < tail:
 			next = tail
+		case first >= tail:
+			next = len(ops)
 		}
+		next = max(next, head)
 		results, err := s.fenced(ops[first:next]...)
 		if err != nil {
 			return err

@@ -45,13 +45,36 @@ func (s *State) Move(p *Partition, target []int32) (next *Partition, dropped []i
 		}
 	}
 	from := Origin(p)
-	without := func(list, these []int32) []int32 {
-		return filter(list, func(id int32) bool { return !slices.Contains(these, id) })
-	}
 	changed := *p
 	changed.Adding, changed.Removing = without(target, from), without(from, target)
 	changed.Replicas = slices.Concat(target, changed.Removing)
-	return &changed, without(p.Replicas, changed.Replicas), nil
+	dropped = without(p.Replicas, changed.Replicas)
+	if len(p.ISR) > 0 && len(without(p.ISR, dropped)) == 0 {
+		return nil, nil, fmt.Errorf("only replicas that would be dropped are in sync: %v", p.ISR)
+	}
+	return &changed, dropped, nil
+}
+
+// Drop is the partition after replicas that a move gives up have left the in-sync set, written before the topic forgets them. ok is false if
+// nothing changes.
+func (s *State) Drop(p *Partition, dropped []int32, controllerEpoch int32) (next *Partition, ok bool) {
+	isr := without(p.ISR, dropped)
+	if len(isr) == len(p.ISR) {
+		return nil, false
+	}
+	leader := p.Leader
+	if slices.Contains(dropped, leader) {
+		leader = NoLeader
+		if i := slices.IndexFunc(isr, s.Live); i >= 0 {
+			leader = isr[i]
+		}
+	}
+	return p.Lead(Choice{leader, isr, p.Recovering}, controllerEpoch), true
+}
+
+// without is list less these.
+func without(list, these []int32) []int32 {
+	return filter(list, func(id int32) bool { return !slices.Contains(these, id) })
 }
 
 // Arrived says whether every target replica is in sync: phase B may begin.
