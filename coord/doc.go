@@ -6,5 +6,5 @@
 // for a broker that is alone; the coordination service proper will implement
 // them over its znode tree, and nothing above may notice the difference.
 //
-// Invariant C1: an Image never changes after it is published.
+// Invariant C4: an Image never changes after it is published.
 package coord

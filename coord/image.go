@@ -54,7 +54,7 @@ func (b *Broker) Endpoint(listener string) (Endpoint, bool) {
 	return Endpoint{}, false
 }
 
-// Image is one state of the cluster. It never changes (C1): a new state is a
+// Image is one state of the cluster. It never changes (C4): a new state is a
 // new Image, so readers need no lock and may keep it as long as they like.
 type Image struct {
 	cluster    string

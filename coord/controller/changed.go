@@ -288,6 +288,7 @@ func (s *Service) followSettings() error {
 		}
 		s.mu.changes[queue] = last
 	}
+	clear(s.mu.own)
 	all, err := s.readSettings(s.Image().Names())
 	if err != nil {
 		return err
@@ -314,6 +315,10 @@ func (s *Service) readChanges(queue string) error {
 			continue
 		}
 		last = max(last, n)
+		if own := queue + "/" + name; s.mu.own[own] {
+			delete(s.mu.own, own) // taken over when it was written
+			continue
+		}
 		data, _, err := s.mu.conn.Get(queue+"/"+name, false)
 		if isNoNode(err) {
 			continue

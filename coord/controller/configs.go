@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"millrace/coord"
 	"millrace/coord/controller/znode"
@@ -79,10 +82,12 @@ func (s *Service) writeEdits(e *edits) error {
 		if len(ops) == 0 {
 			return nil
 		}
-		if _, err := multi(s.mu.conn, ops...); err != nil {
+		results, err := multi(s.mu.conn, ops...)
+		if err != nil {
 			return err
 		}
-		err := s.member.adopt(changed)
+		s.noteOwn(ops, results)
+		err = s.member.adopt(changed)
 		ops, size, changed = nil, 0, map[string]map[string]string{}
 		return err
 	}
@@ -110,32 +115,48 @@ func (s *Service) writeEdits(e *edits) error {
 	return flush()
 }
 
+// noteOwn remembers the notifications that this broker has just written: it needs not read them.
+func (s *Service) noteOwn(ops []any, results []zk.MultiResponse) {
+	for i, op := range ops {
+		if c, ok := op.(*zk.CreateRequest); ok && c.Flags&zk.FlagSequence != 0 {
+			s.mu.own[path.Dir(c.Path)+"/"+path.Base(results[i].String)] = true
+		}
+	}
+}
+
 // writeEntity are the operations that write an entity, the nodes above it that are missing, and the notification. made are the nodes that operations
 // before these make.
 func (s *Service) writeEntity(entity string, e *edit, made map[string]bool) (ops []any, err error) {
 	parts := strings.Split(entity, "/")
 	for n := 2; n < len(parts); n++ { // users/U and users/U/clients
-		path := znode.ConfigPath(strings.Join(parts[:n], "/"))
-		if made[path] {
+		above := znode.ConfigPath(strings.Join(parts[:n], "/"))
+		if made[above] {
 			continue
 		}
-		stat, err := s.mu.conn.Exists(path, false)
+		stat, err := s.mu.conn.Exists(above, false)
 		if err != nil {
 			return nil, err
 		}
-		if made[path] = true; stat == nil {
-			ops = append(ops, create(path, nil))
+		if made[above] = true; stat == nil {
+			ops = append(ops, create(above, nil))
 		}
 	}
-	path, data := znode.ConfigPath(entity), znode.EncodeConfig(e.after)
-	var write any = set(path, data, e.version)
+	place, data := znode.ConfigPath(entity), znode.EncodeConfig(e.after)
+	var write any = set(place, data, e.version)
 	switch {
-	case e.version < 0 && made[path]:
-		write = set(path, data, 0)
+	case e.version < 0 && made[place]:
+		write = set(place, data, 0)
 	case e.version < 0:
-		write = create(path, data)
+		write = create(place, data)
 	}
-	made[path] = true
+	made[place] = true
+	if len(data) > maxNode {
+		return nil, fmt.Errorf("settings of %s take %d bytes, a node may have %d", entity, len(data), maxNode)
+	}
+	if topic, ok := strings.CutPrefix(entity, znode.EntityTopics+"/"); ok {
+		// Of a topic that is still there: no settings are left behind by one that is deleted meanwhile.
+		ops = append(ops, &zk.CheckVersionRequest{Path: znode.TopicPath(topic), Version: -1})
+	}
 	return append(ops, write, createSequential(znode.ChangePrefix(znode.ChangesPath(entity)), znode.EncodeChange(entity))), nil
 }
 
@@ -148,13 +169,10 @@ func (s *Service) present(ctx context.Context) error {
 		return errClosed
 	}
 	if s.mu.conn == nil {
-		return errAway
+		return errNoSession
 	}
 	return nil
 }
-
-// errAway is errNoSession for what any broker may do: it is not the controller that is missing.
-var errAway = fmt.Errorf("there is no session just now")
 
 // unwritten answers for settings that were not written, or perhaps were.
 func (s *Service) unwritten(results []coord.ConfigResult, err error) []coord.ConfigResult {

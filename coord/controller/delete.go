@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"errors"
+
 	"millrace/coord/controller/cluster"
 	"millrace/coord/controller/znode"
 )
@@ -121,26 +123,50 @@ func (s *Service) stopReplicas(t *cluster.Topic) error {
 // removeTopic removes a topic's nodes from the bottom up, then its settings, then the request. The last three go together: there are never settings
 // without a topic, and no request that a topic made anew could fall victim to.
 func (s *Service) removeTopic(t *cluster.Topic) error {
-	ops, err := s.removeBelow(znode.PartitionsPath(t.Name))
-	if err != nil {
-		return err
+	below := nodesBelow(t)
+	err := errUnknown
+	if below != nil {
+		err = s.removeNodes(t, below, true)
 	}
-	ops = append(ops, remove(znode.TopicPath(t.Name)))
-	keep := 2
-	config, err := s.mu.conn.Exists(znode.ConfigPath(topicEntity(t.Name)), false)
-	if err != nil {
-		return err
-	}
-	if config != nil {
-		ops = append(ops, remove(znode.ConfigPath(topicEntity(t.Name))))
-		keep++
-	}
-	ops = append(ops, remove(znode.DeletePath(t.Name)))
-	if err := s.fencedInBatches(ops, 0, keep, nil); err != nil {
+	if err == errUnknown || isNoNode(err) {
+		// A controller before us was cut off here: see what is left.
+		if below, err = s.removeBelow(znode.PartitionsPath(t.Name)); err != nil {
+			return err
+		}
+		config, err := s.mu.conn.Exists(znode.ConfigPath(topicEntity(t.Name)), false)
+		if err != nil {
+			return err
+		}
+		if err := s.removeNodes(t, below, config != nil); err != nil {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
 	delete(s.mu.lead.state.Topics, t.Name)
 	return nil
+}
+
+var errUnknown = errors.New("it is not known which nodes are there")
+
+func (s *Service) removeNodes(t *cluster.Topic, below []any, config bool) error {
+	ops, tail := append(below, remove(znode.TopicPath(t.Name))), 2
+	if config {
+		ops = append(ops, remove(znode.ConfigPath(topicEntity(t.Name))))
+		tail++
+	}
+	return s.fencedInBatches(append(ops, remove(znode.DeletePath(t.Name))), 0, tail, nil)
+}
+
+// nodesBelow are the operations that remove a topic's partitions if all are there, as they are unless somebody was cut off; nil if not all were made.
+func nodesBelow(t *cluster.Topic) (ops []any) {
+	for i, p := range t.Partitions {
+		if p.Phase == cluster.New {
+			return nil
+		}
+		ops = append(ops, remove(znode.StatePath(t.Name, int32(i))), remove(znode.PartitionPath(t.Name, int32(i))))
+	}
+	return append(ops, remove(znode.PartitionsPath(t.Name)))
 }
 
 // removeBelow are the operations that remove a node and all below it, from the bottom up; none if it is not there.

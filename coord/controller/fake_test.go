@@ -326,7 +326,7 @@ func (t *tree) apply(c *fakeConn, op any) ([]func(), zk.MultiResponse) {
 		if n == nil {
 			return no(zk.ErrNoNode)
 		}
-		if op.Version != n.stat.Version {
+		if op.Version != -1 && op.Version != n.stat.Version {
 			return no(zk.ErrBadVersion)
 		}
 		return nil, zk.MultiResponse{}

@@ -16,6 +16,7 @@ type member struct {
 	s     *Service
 	conn  atomic.Pointer[Conn] // of the present session; for orders, which come without Service.mu
 	image atomic.Pointer[coord.Image]
+	life  atomic.Int64 // the broker epoch of the present registration
 
 	mu struct { // one image at a time, subscribers' calls included
 		sync.Mutex
@@ -78,6 +79,9 @@ func (m *member) fence(o Order) error {
 	if o.ControllerEpoch < m.mu.epoch {
 		return fmt.Errorf("%w: controller epoch %d, known is %d", ErrStaleOrder, o.ControllerEpoch, m.mu.epoch)
 	}
+	if life := m.life.Load(); o.BrokerEpoch < life {
+		return fmt.Errorf("%w: broker epoch %d, this life's is %d", ErrStaleOrder, o.BrokerEpoch, life)
+	}
 	m.mu.epoch = o.ControllerEpoch
 	return nil
 }
@@ -137,6 +141,9 @@ func (m *member) UpdateMetadata(o *UpdateMetadata) error {
 			put = append(put, next)
 		}
 	}
+	if o.Full {
+		drop = absent(img.Names(), o.Topics)
+	}
 	if len(put) > 0 || len(drop) > 0 {
 		img = img.With(put, drop)
 	}
@@ -148,6 +155,20 @@ func (m *member) UpdateMetadata(o *UpdateMetadata) error {
 		delete(m.mu.configs, o.Topics[i].Name)
 	}
 	return nil
+}
+
+// absent are those of names that are not among topics.
+func absent(names []string, topics []TopicState) (out []string) {
+	told := make(map[string]bool, len(topics))
+	for i := range topics {
+		told[topics[i].Name] = !topics[i].Deleted
+	}
+	for _, name := range names {
+		if !told[name] {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func sameBroker(a, b coord.Broker) bool {

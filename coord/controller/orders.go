@@ -74,7 +74,7 @@ func (o *orders) send() error {
 			err = peer.LeaderAndISR(&LeaderAndISR{order, mine, live})
 		}
 		if err == nil {
-			err = peer.UpdateMetadata(&UpdateMetadata{order, topics, live})
+			err = peer.UpdateMetadata(&UpdateMetadata{order, o.all[id], topics, live})
 		}
 		if err != nil {
 			if id == o.s.o.BrokerID {
@@ -98,7 +98,7 @@ func (s *Service) peer(b *cluster.Broker) Peer {
 	return s.o.Peer(b.Broker)
 }
 
-// topics are what is told: what changed, or everything. Topics are in order. Everything includes topics of a broker's image that are gone.
+// topics are what is told: what changed, or everything. They are in order.
 func (o *orders) topics(every bool) []TopicState {
 	state := o.s.mu.lead.state
 	var out []TopicState
@@ -119,19 +119,10 @@ func (o *orders) topics(every bool) []TopicState {
 		}
 		out = append(out, ts)
 	}
-	gone := maps.Clone(o.gone)
-	if every {
-		for _, name := range o.s.Image().Names() {
-			if t := state.Topics[name]; t == nil || t.Deletion != nil {
-				gone[name] = o.s.Image().Topic(name).ID
-			}
+	for _, name := range slices.Sorted(maps.Keys(o.gone)) {
+		if t := state.Topics[name]; t == nil || t.Deletion != nil {
+			out = append(out, TopicState{Name: name, ID: o.gone[name], Deleted: true})
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(gone)) {
-		if t := state.Topics[name]; t != nil && t.Deletion == nil {
-			continue // made anew since
-		}
-		out = append(out, TopicState{Name: name, ID: gone[name], Deleted: true})
 	}
 	return out
 }

@@ -28,9 +28,10 @@ type LeaderAndISR struct {
 	Live   []coord.Broker
 }
 
-// UpdateMetadata tells a broker of brokers and partitions: what it tells clients. Topics holds what changed.
+// UpdateMetadata tells a broker of brokers and partitions: what it tells clients. Topics holds what changed, or, if it is Full, all there are.
 type UpdateMetadata struct {
 	Order
+	Full   bool
 	Topics []TopicState
 	Live   []coord.Broker
 }

@@ -47,12 +47,13 @@ type Service struct {
 
 	mu struct { // one change of the tree at a time
 		sync.Mutex
-		conn    Conn          // nil: no session
-		self    *coord.Broker // nil: RegisterBroker was not called yet
-		epoch   int64         // of our node below /brokers/ids in this session; 0: not there
-		lead    *lead         // nil: not the controller
-		stale   bool          // what is known must be read again before anything is written
-		changes map[string]int64
+		conn    Conn             // nil: no session
+		self    *coord.Broker    // nil: RegisterBroker was not called yet
+		epoch   int64            // of our node below /brokers/ids in this session; 0: not there
+		lead    *lead            // nil: not the controller
+		stale   bool             // what is known must be read again before anything is written
+		changes map[string]int64 // by queue, the notification read last
+		own     map[string]bool  // notifications that this broker has written and not come across yet
 		closed  bool
 	}
 }
@@ -85,7 +86,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	s := &Service{o: o, events: newEvents(), ended: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.mu.changes = map[string]int64{}
+	s.mu.changes, s.mu.own = map[string]int64{}, map[string]bool{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.member = newMember(s)

@@ -261,5 +261,6 @@ func (s *Service) register() error {
 		return err
 	}
 	s.mu.epoch = results[len(results)-1].Stat.Czxid
+	s.member.life.Store(s.mu.epoch)
 	return nil
 }

@@ -56,6 +56,11 @@ func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, val
 	return results
 }
 
+// tooLarge refuses a topic whose assignment coordination could not hold.
+func tooLarge(name string, bytes int) coord.TopicResult {
+	return coord.TopicResult{Name: name, Code: wire.ErrPolicyViolation, Message: fmt.Sprintf("topic %q: its assignment takes %d bytes, a node may have %d", name, bytes, maxNode)}
+}
+
 // topic is what the controller knows of a topic; nil if there is none.
 func (s *Service) topic(name string) *cluster.Topic {
 	if s.mu.lead == nil {
@@ -76,6 +81,9 @@ func (s *Service) createTopic(planned *coord.Topic, o *orders) coord.TopicResult
 	t := &cluster.Topic{Name: planned.Name, ID: id}
 	for _, p := range planned.Partitions {
 		t.Partitions = append(t.Partitions, &cluster.Partition{Replicas: p.Replicas, Phase: cluster.New, Leader: cluster.NoLeader, Version: -1})
+	}
+	if n := len(encodeTopic(t)); n > maxNode {
+		return tooLarge(t.Name, n)
 	}
 	changes, states := s.firstStates(t, false, nil)
 	config := znode.ConfigPath(topicEntity(t.Name))
@@ -168,6 +176,9 @@ func (s *Service) growTopic(planned *coord.Topic, o *orders) coord.TopicResult {
 	for _, p := range planned.Partitions[len(t.Partitions):] {
 		next.Partitions = append(next.Partitions, &cluster.Partition{Replicas: p.Replicas, Phase: cluster.New, Leader: cluster.NoLeader, Version: -1})
 	}
+	if n := len(encodeTopic(&next)); n > maxNode {
+		return tooLarge(t.Name, n)
+	}
 	changes, states := s.firstStates(&next, true, nil)
 	err := s.fencedInBatches(append([]any{set(znode.TopicPath(t.Name), encodeTopic(&next), t.Version)}, states...), 0, 0, nil)
 	if err != nil {
@@ -200,26 +211,33 @@ func (s *Service) DeleteTopics(ctx context.Context, names []string) []coord.Topi
 	}
 	img := s.Image()
 	var asked []int
+	var ops []any
 	for i, name := range names {
 		t, seen := s.topic(name), img.Topic(name)
-		if s.mu.lead != nil && (t == nil || t.Deletion != nil || seen == nil) {
+		if t == nil || t.Deletion != nil || seen == nil {
 			results[i] = coord.TopicResult{Name: name, Code: wire.ErrUnknownTopicOrPartition, Message: fmt.Sprintf("topic %q does not exist", name)}
-			continue
-		}
-		if s.mu.lead == nil || s.mu.stale {
-			results[i] = s.failed(name, errMoved)
-			continue
-		}
-		_, err := s.fenced(create(znode.DeletePath(name), nil))
-		if err != nil && !isNodeExists(err) { // a tool has asked already
-			results[i] = s.failed(name, err)
 			continue
 		}
 		t.Deletion = t.Begin()
 		asked = append(asked, i)
+		ops = append(ops, create(znode.DeletePath(name), nil))
 		results[i] = coord.TopicResult{Name: name, Topic: seen}
 	}
-	if len(asked) == 0 || s.mu.lead == nil {
+	err := s.fencedInBatches(ops, 0, 0, nil)
+	if isNodeExists(err) {
+		// A tool has asked for one of them. Those before it are written or not: each is looked at.
+		err = s.askOneByOne(ops)
+	}
+	if err != nil {
+		if s.mu.lead != nil {
+			s.doubt(err) // some may be written
+		}
+		for _, i := range asked {
+			results[i] = s.failed(names[i], err)
+		}
+		return results
+	}
+	if len(asked) == 0 {
 		return results
 	}
 	if err := s.deletions(); err != nil {
@@ -228,4 +246,14 @@ func (s *Service) DeleteTopics(ctx context.Context, names []string) []coord.Topi
 		}
 	}
 	return results
+}
+
+// askOneByOne makes the requests that are not there yet.
+func (s *Service) askOneByOne(ops []any) error {
+	for _, op := range ops {
+		if _, err := s.fenced(op); err != nil && !isNodeExists(err) {
+			return err
+		}
+	}
+	return nil
 }

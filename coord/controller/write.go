@@ -14,6 +14,7 @@ var world = zk.WorldACL(zk.PermAll)
 // One multi holds at most this: ZooKeeper refuses requests above 1 MiB (jute.maxbuffer), and each operation takes its path, its data and some 60 bytes.
 const (
 	maxBatchBytes = 512 << 10
+	maxNode       = 900 << 10
 	opBytes       = 100
 )
 

@@ -161,6 +161,9 @@ func TestBrokersTakeOver(t *testing.T) {
 	if err != nil || codes[0] != wire.ErrPreferredLeaderNotAvailable || codes[1] != wire.ErrElectionNotNeeded || codes[2] != wire.ErrUnknownTopicOrPartition {
 		t.Errorf("%v, %v", codes, err)
 	}
+	if err := two.Member().StopReplica(&StopReplica{Order: Order{two.Image().ControllerID(), 99, two.BrokerEpoch() - 1}}); !errors.Is(err, ErrStaleOrder) {
+		t.Errorf("an order for an older life: %v", err)
+	}
 	if err := two.BumpEpochs(t.Context()); (err == nil) != (leader == two) {
 		t.Error(err)
 	}
