@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -135,7 +136,7 @@ func TestBrokersTakeOver(t *testing.T) {
 		for _, s := range []*Service{two, three} {
 			img := s.Image()
 			p, q := img.Topic("wide").Partitions, img.Topic("alone").Partitions
-			if img.ControllerID() == 1 || p[0].Leader != 2 || len(p[0].ISR) != 2 || len(p[1].ISR) != 2 || q[0].Leader != -1 || len(q[0].ISR) != 1 || q[1].Leader != 2 {
+			if img.ControllerID() == 1 || p[0].Leader != 2 || len(p[0].ISR) != 2 || len(p[1].ISR) != 2 || p[0].Epoch != 1 || p[1].Epoch != 1 || q[0].Leader != -1 || len(q[0].ISR) != 1 || q[1].Leader != 2 {
 				return false
 			}
 		}
@@ -231,4 +232,35 @@ func TestADamagedNodeStopsTheStart(t *testing.T) {
 			_ = s.Close()
 		}
 	}
+}
+
+// Claim: a start tells logs of a topic whose deletion was cut off, which are to go, from logs that the tree does not know, which are left alone.
+// Method: a deletion that waits, and logs of every kind.
+func TestLogsFoundAreComparedWithTheTree(t *testing.T) {
+	tr := newTree()
+	s := start(t, optionsOf(tr, 1, nil))
+	s.CreateTopics(t.Context(), []coord.NewTopic{newTopic("kept", 2), newTopic("going", 1)}, false)
+	kept, going := s.Image().Topic("kept").ID, s.Image().Topic("going").ID
+	_ = s.Close()
+	if err := tr.act(create(znode.DeletePath("going"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), optionsOf(tr, 1, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	found := []coord.Found{{Topic: "going", ID: going}, {Topic: "kept", ID: kept, Partition: 1}, {Topic: "kept", Partition: 0}, {Topic: "kept", ID: kept, Partition: 2}, {Topic: "kept", ID: coord.ID{9}}, {Topic: "none", ID: coord.ID{8}}}
+	a, err := s.Adopt(t.Context(), found)
+	if err != nil || len(a.Adopted) != 0 || !slices.Equal(a.Leftovers, found[:1]) || !slices.Equal(a.Strays, found[3:]) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if s.Image().Topic("going") != nil || s.Image().Topic("kept").Partitions[0].Leader != -1 {
+		t.Errorf("before a controller has spoken: %s", shown(s.Image()))
+	}
+	if err := s.RegisterBroker(t.Context(), brokerOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(t)
+	requireWhole(t, tr, s.Image())
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -179,7 +180,7 @@ func (s *Service) write(changes []change, o *orders) error {
 	for i, c := range changes {
 		ops[i] = set(znode.StatePath(c.topic.Name, c.index), encodeState(c.next), c.topic.Partitions[c.index].Version)
 	}
-	return s.fencedInBatches(ops, 0, 0, func(first int, results []zk.MultiResponse) {
+	err := s.fencedInBatches(ops, 0, 0, func(first int, results []zk.MultiResponse) {
 		for i, r := range results {
 			c := changes[first+i]
 			c.next.Version = r.Stat.Version
@@ -187,6 +188,10 @@ func (s *Service) write(changes []change, o *orders) error {
 			o.partition(c.topic, c.index)
 		}
 	})
+	if errors.As(err, new(*refused)) {
+		s.doubt(err)
+	}
+	return err
 }
 
 func encodeState(p *cluster.Partition) []byte {

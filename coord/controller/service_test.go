@@ -13,6 +13,7 @@ import (
 	"millrace/coord"
 	"millrace/coord/contract"
 	"millrace/coord/controller/znode"
+	"millrace/wire"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -148,6 +149,12 @@ var life = []lifeAct{
 	}, "a 2 map[] all map[]"},
 	{func(s *Service) int16 {
 		return s.CreatePartitions(context.Background(), []coord.MorePartitions{{Name: "a", Count: 4}}, false)[0].Code
+	}, "a 4 map[] all map[]"},
+	{func(s *Service) int16 {
+		if s.BumpEpochs(context.Background()) != nil {
+			return wire.ErrNotController
+		}
+		return 0
 	}, "a 4 map[] all map[]"},
 	{func(s *Service) int16 {
 		return s.AlterConfigs(context.Background(), set1(coord.ConfigResource{Topic: "a"}, "k", "v"), false)[0].Code

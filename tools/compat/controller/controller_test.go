@@ -304,6 +304,52 @@ func TestKafkasClusterThereAndBack(t *testing.T) {
 	}
 }
 
+// Claim: the tools of the ZooKeeper era drive us: they create, list, describe, grow, configure and delete topics through the tree.
+// Method: kafka-topics.sh and kafka-configs.sh --zookeeper of an old Kafka, with our Service as broker and controller.
+func TestOldToolsDriveUs(t *testing.T) {
+	z := needZooKeeper(t)
+	e := &harness.Env{Cache: cache(t), Dir: t.TempDir()}
+	libs, err := harness.NeedJava(e.Cache, harness.Libs{Name: "kafka-0.10.2.2", Artifacts: []string{"org.apache.kafka:kafka_2.11:0.10.2.2"}})
+	if err != nil {
+		t.Skip(err)
+	}
+	s := start(t, z.addr, 1)
+	tool := func(class string, args ...string) string {
+		t.Helper()
+		cmd, err := e.Java(libs, "128M", nil, append([]string{class, "--zookeeper", z.addr}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := harness.Output(cmd, "", time.Minute)
+		if err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+		return out
+	}
+	const topicCommand, configCommand = "kafka.admin.TopicCommand", "kafka.admin.ConfigCommand"
+	tool(topicCommand, "--create", "--topic", "quick", "--partitions", "2", "--replication-factor", "1")
+	within(t, "made", func() bool {
+		topic := s.Image().Topic("quick")
+		return topic != nil && len(topic.Partitions) == 2 && topic.Partitions[1].Leader == 1
+	})
+	if out := tool(topicCommand, "--list"); strings.TrimSpace(out) != "quick" {
+		t.Errorf("list: %s", out)
+	}
+	if r := s.CreateTopics(t.Context(), topics(1, 1, "ours"), false)[0]; r.Code != 0 {
+		t.Errorf("%+v", r)
+	}
+	if out := tool(topicCommand, "--describe", "--topic", "ours0"); !strings.Contains(out, "Leader: 1") || !strings.Contains(out, "Isr: 1") {
+		t.Errorf("describe: %s", out)
+	}
+	tool(topicCommand, "--alter", "--topic", "quick", "--partitions", "6")
+	within(t, "grown", func() bool { p := s.Image().Topic("quick").Partitions; return len(p) == 6 && p[5].Leader == 1 })
+	tool(configCommand, "--alter", "--entity-type", "topics", "--entity-name", "quick", "--add-config", "retention.ms=60000")
+	within(t, "configured", func() bool { return s.Image().Topic("quick").Config["retention.ms"] == "60000" })
+	tool(topicCommand, "--delete", "--topic", "quick")
+	within(t, "deleted", func() bool { return s.Image().Topic("quick") == nil })
+	within(t, "gone from the tree", func() bool { return strings.TrimSpace(tool(topicCommand, "--list")) == "ours0" })
+}
+
 func adminOf(t *testing.T, addr string) *kadm.Client {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
