@@ -264,3 +264,52 @@ func TestLogsFoundAreComparedWithTheTree(t *testing.T) {
 	s.settle(t)
 	requireWhole(t, tr, s.Image())
 }
+
+// Claim: a broker that was killed and starts again at once waits for its last life's session to end, and goes on then; a second broker with its id is
+// refused in the end.
+// Method: kill, start, expire; then a start beside a living one.
+func TestARestartWaitsForTheLastLife(t *testing.T) {
+	tr := newTree()
+	p := &plan{fault: fault{at: -1}}
+	s := start(t, optionsOf(tr, 1, p))
+	s.CreateTopics(t.Context(), []coord.NewTopic{newTopic("a", 1)}, false)
+	p.mu.Lock()
+	p.dead = true
+	p.mu.Unlock()
+	next, err := Open(t.Context(), optionsOf(tr, 1, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = next.Close() })
+	registered := make(chan error, 1)
+	go func() { registered <- next.RegisterBroker(t.Context(), brokerOf(1)) }() // ends when registered
+	within(t, "it has looked", func() bool { next.mu.Lock(); defer next.mu.Unlock(); return next.mu.self != nil })
+	if next.Image().Topic("a").Partitions[0].Leader != -1 || len(registered) != 0 {
+		t.Error("it leads already")
+	}
+	tr.mu.Lock()
+	var fire []func()
+	for id, c := range tr.conns {
+		if c.plan == p {
+			fire = append(fire, tr.expire(id)...)
+		}
+	}
+	tr.mu.Unlock()
+	for _, f := range fire {
+		f()
+	}
+	if err := <-registered; err != nil || next.Image().Topic("a").Partitions[0].Leader != 1 {
+		t.Errorf("%v: %s", err, shown(next.Image()))
+	}
+
+	o := optionsOf(tr, 1, nil)
+	o.SessionTimeout = 20 * time.Millisecond
+	twin, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = twin.Close() })
+	if err := twin.RegisterBroker(t.Context(), brokerOf(1)); err == nil || !errors.Is(err, errOldLife) {
+		t.Errorf("a twin: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +143,40 @@ func set1(r coord.ConfigResource, key, value string) []coord.ConfigChange {
 	}}}
 }
 
+// folders are a broker's logs, which outlive it: they follow the images as the broker's do.
+type folders struct {
+	mu   sync.Mutex
+	made map[string]coord.Found
+}
+
+func (f *folders) follow(img *coord.Image) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := map[string]coord.Found{}
+	for _, name := range img.Names() {
+		t := img.Topic(name)
+		for i := range t.Partitions {
+			want[fmt.Sprint(name, "-", i)] = coord.Found{Topic: name, ID: t.ID, Partition: int32(i)}
+		}
+	}
+	f.made = want
+}
+
+// begin is what a broker does with its folders at a start, before it is registered. Nothing may be there that nobody knows.
+func (f *folders) begin(t *testing.T, s *Service) {
+	t.Helper()
+	f.mu.Lock()
+	a, err := s.Adopt(context.Background(), slices.Collect(maps.Values(f.made)))
+	if err == nil && len(a.Strays) > 0 {
+		t.Errorf("folders that nobody knows: %+v", a.Strays)
+	}
+	for _, left := range a.Leftovers {
+		delete(f.made, fmt.Sprint(left.Topic, "-", left.Partition))
+	}
+	f.mu.Unlock()
+	s.Subscribe(f.follow)
+}
+
 // life are the acts that the loops of faults are about.
 var life = []lifeAct{
 	{func(s *Service) int16 {
@@ -169,7 +204,7 @@ var life = []lifeAct{
 }
 
 // Claim: whatever call to coordination fails, loses its answer, ends the session or is the last before the process dies, and at whatever step of create,
-// grow, configure and delete: afterwards the state is whole and nothing is orphaned; an act that was answered has happened, one that was not
+// grow, configure and delete: afterwards the state is whole, folders match, and nothing is orphaned; an act that was answered has happened, one that was not
 // has happened or not, and no other act has (C1).
 // Method: the same life, with the fault at call 0, 1, 2 … until none is hit. A process that died is started again; the others mend themselves.
 func TestEveryStepMayFail(t *testing.T) {
@@ -201,8 +236,10 @@ func oneFault(t *testing.T, f fault, batch int) (hit bool) {
 	answered, attempted := " all map[]", " all map[]"
 	o := optionsOf(tr, 1, p)
 	o.batch = batch
+	disk := &folders{}
 	s, err := Open(ctx, o)
 	if err == nil {
+		disk.begin(t, s)
 		registered := make(chan error, 1)
 		register, giveUp := context.WithCancel(ctx)
 		go func() { registered <- s.RegisterBroker(register, brokerOf(1)) }() // ends when registered, or by giveUp
@@ -235,7 +272,14 @@ func oneFault(t *testing.T, f fault, batch int) (hit bool) {
 			_ = s.Close()
 		}
 		tr.expireAll()
-		s = start(t, optionsOf(tr, 1, nil))
+		s, err = Open(ctx, optionsOf(tr, 1, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.begin(t, s)
+		if err := s.RegisterBroker(ctx, brokerOf(1)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var got string
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -248,6 +292,11 @@ func oneFault(t *testing.T, f fault, batch int) (hit bool) {
 	}
 	s.settle(t)
 	requireWhole(t, tr, s.Image())
+	disk.mu.Lock()
+	if len(disk.made) != s.Image().Partitions() {
+		t.Errorf("%d folders of %d partitions", len(disk.made), s.Image().Partitions())
+	}
+	disk.mu.Unlock()
 	_ = s.Close()
 	return hit
 }

@@ -188,17 +188,17 @@ func (s *Service) resync() error {
 	if err := s.makeNodes(); err != nil {
 		return err
 	}
+	if s.mu.self != nil && s.mu.epoch == 0 { // first, as it may have to wait
+		if err := s.register(); err != nil {
+			return err
+		}
+	}
 	if err := s.followSettings(); err != nil {
 		return err
 	}
 	if s.mu.self == nil {
 		s.mu.stale = false
 		return nil
-	}
-	if s.mu.epoch == 0 {
-		if err := s.register(); err != nil {
-			return err
-		}
 	}
 	s.mu.stale = false // a write in doubt from here on sets it again
 	err := s.elect()
