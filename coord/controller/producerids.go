@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"math"
 
+	"millrace/coord"
 	"millrace/coord/controller/znode"
 )
 
 // producerBlock is how many producer ids are taken at once, as Kafka does.
 const producerBlock = 1000
+
+func unavailable(err error) error {
+	return fmt.Errorf("no block of producer ids: %w: %w", coord.ErrUnavailable, err)
+}
 
 // AllocateProducerIDs is coord.Service's: the next block, written against the version of the last. A block whose answer is lost is never used: ids need
 // only be new.
@@ -19,11 +24,11 @@ func (s *Service) AllocateProducerIDs(ctx context.Context) (first, count int64, 
 	defer s.mu.Unlock()
 	for {
 		if err := s.present(ctx); err != nil {
-			return 0, 0, err
+			return 0, 0, unavailable(err)
 		}
 		data, stat, err := s.mu.conn.Get(znode.ProducerIDBlock, false)
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, unavailable(err)
 		}
 		last := znode.ProducerBlock{Last: -1}
 		if len(data) > 0 {
@@ -40,7 +45,7 @@ func (s *Service) AllocateProducerIDs(ctx context.Context) (first, count int64, 
 			continue // another broker was faster, which cannot go on for ever
 		}
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, unavailable(err)
 		}
 		return next.First, producerBlock, nil
 	}
