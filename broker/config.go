@@ -87,6 +87,7 @@ type StorageConfig struct {
 	MinFree          int64 // bytes to keep free in each data directory; 0: nobody looks
 	MoveThreads      int   // partitions moved between directories at the same time; 0: one a directory
 	MoveRate         int64 // bytes a second for all of them; changes while the broker runs
+	ScrubRate        int64 // bytes a second; 0: no scrub; changes while the broker runs
 }
 
 // TopicDefaults is what topics are made with when nobody says otherwise.

@@ -40,6 +40,7 @@ var dynamicKeys = map[string]dynamicScope{
 	"max.connections.per.ip":                         dynamicCluster,
 	"max.connections.per.ip.overrides":               dynamicCluster,
 	"metric.reporters":                               dynamicCluster,
+	"millrace.scrub.bytes.per.second":                dynamicCluster,
 	"num.io.threads":                                 dynamicCluster,
 	"num.network.threads":                            dynamicCluster,
 	"num.recovery.threads.per.data.dir":              dynamicCluster,

@@ -127,6 +127,7 @@ func (b *Broker) adoptLayers(l configLayers) {
 	b.live.Store(live)
 	if b.store != nil {
 		b.store.SetMoveRate(config.Storage.MoveRate)
+		b.store.SetScrubRate(config.Storage.ScrubRate)
 		if err := b.store.SetCleaner(config.Storage.cleaner()); err != nil {
 			b.log.Error("the cleaner goes on as before", "error", err)
 		}

@@ -60,6 +60,7 @@ var servedKeys = []ConfigKey{
 	amount("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", 1, "bytes/s", "what all cleaning threads read and write together", func(c *Config) *float64 { return &c.Storage.Cleaner.BytesPerSecond }),
 	span("log.cleaner.backoff.ms", TypeLong, "15000", 0, maxInt64, time.Millisecond, "how often the cleaner looks when nothing is due", func(c *Config) *time.Duration { return &c.Storage.Cleaner.Backoff }),
 	boolean("log.cleaner.enable", "true", "whether compacted logs are cleaned", func(c *Config) *bool { return &c.Storage.CleanerEnable }),
+	number("millrace.scrub.bytes.per.second", TypeLong, "4194304", 0, maxInt64, "bytes/s", "what the scrub reads of closed segments to verify them, past the page cache; a pass over all logs a day at most; 0: no scrub", func(c *Config) *int64 { return &c.Storage.ScrubRate }),
 	span("log.retention.check.interval.ms", TypeLong, "300000", 1, maxInt64, time.Millisecond, "how often retention looks", func(c *Config) *time.Duration { return &c.Storage.RetentionCheck }),
 	span("log.flush.offset.checkpoint.interval.ms", TypeInt, "60000", 0, maxInt32, time.Millisecond, "how often recovery points are written", func(c *Config) *time.Duration { return &c.Storage.CheckpointEvery }),
 

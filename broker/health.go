@@ -95,6 +95,9 @@ func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "a data directory is offline", http.StatusServiceUnavailable)
 	default:
 		fmt.Fprintln(w, "ok")
+		for _, d := range h.b.store.ScrubFindings() { // all else is served
+			fmt.Fprintf(w, "damaged: %s at %d, offsets %d to %d\n", d.File, d.Position, d.From, d.To)
+		}
 	}
 }
 

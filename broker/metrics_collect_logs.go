@@ -62,6 +62,7 @@ func (s series) logs(store *engine.Store) {
 	s.count(metricPinned, int64(pinned))
 	s.moves(store)
 	s.cleaner(store)
+	s.scrub(store)
 	w := store.WriteStats()
 	s.count(metricWrites, w.Writes)
 	s.count(metricAppends, w.Appends)
@@ -93,6 +94,18 @@ func (s series) cleaner(store *engine.Store) {
 	s.count(metricCleanedBytes, c.BytesWritten, "kept")
 	s.count(metricCleanedCount, c.RecordsRead, "read")
 	s.count(metricCleanedCount, c.RecordsKept, "kept")
+}
+
+// scrub tells of the verification of closed segments.
+func (s series) scrub(store *engine.Store) {
+	c := store.ScrubStats()
+	s.count(metricScrubBytes, c.Bytes)
+	s.count(metricScrubSegments, c.Segments)
+	s.count(metricScrubPasses, c.Passes)
+	s.count(metricScrubIndexes, c.Indexes)
+	for dir, n := range c.Damaged {
+		s.count(metricScrubDamaged, int64(n), dir)
+	}
 }
 
 func (s series) journals(store *engine.Store) {

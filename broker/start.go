@@ -167,7 +167,8 @@ func (b *Broker) openStorage(ctx context.Context) error {
 		RetentionCheck: b.config.Storage.RetentionCheck, CheckpointEvery: b.config.Storage.CheckpointEvery,
 		RecoveryThreads: b.configNow().Storage.RecoveryThreads, IndexMaps: b.config.Storage.IndexMaps,
 		Cleaner: b.configNow().Storage.cleaner(), MinFree: b.config.Storage.MinFree, MoveThreads: b.config.Storage.MoveThreads, MoveRate: max(1, b.configNow().Storage.MoveRate),
-		Logger: b.levels.logger(logEngine), Now: b.now,
+		ScrubRate: b.configNow().Storage.ScrubRate,
+		Logger:    b.levels.logger(logEngine), Now: b.now,
 		ConfigFor: func(topic string) engine.Config {
 			settings := b.settingsOf(topic, overridesOf(image, topic)).Log
 			if service.Fresh() { // nobody knows the settings of logs that are found, and nothing may be deleted for it

@@ -197,9 +197,11 @@ var topicTable = []topicKey{
 
 // finish sets what follows from several keys.
 func (s *topicSettings) finish() {
+	s.Log.MaxBatch = s.Policy.MaxMessage
 	if !s.Policy.Recompress {
 		return
 	}
+	defer func() { s.Log.Recompress, s.Log.Codec, s.Log.CodecLevel = true, s.Policy.Codec, s.Policy.CodecLevel }()
 	switch s.Policy.Codec {
 	case batch.Gzip:
 		s.Policy.CodecLevel = s.gzip

@@ -246,6 +246,7 @@ func (l *Log) publish(seg *segment, pos int64) {
 		wait = l.flushDue(c, r.records)
 	}
 	l.wrote(len(r.appends), r.bytes)
+	l.counts.note(r)
 	for _, a := range r.appends {
 		a.ticket, a.wait = l.mu.last, wait
 	}

@@ -333,6 +333,7 @@ func (p *cleanPass) rewrite(r *CleanResult) error {
 	pass := compact.NewPass(p.Keys, compact.Options{
 		Now: p.Now, DeleteRetention: p.config.DeleteRetention, Start: int64(p.log.Start()), End: int64(r.To),
 		Aborted: p.aborted, Producers: p.producers, LegacyBefore: p.legacyBefore(),
+		Recode: p.recode(),
 	})
 	for from := 0; from < len(p.segments) && p.segments[from].base < r.To; {
 		to := p.groupEnd(from, r.To)
@@ -349,6 +350,19 @@ func (p *cleanPass) rewrite(r *CleanResult) error {
 		r.NextHorizon = time.UnixMilli(at)
 	}
 	return p.log.cleaned(p, r.To)
+}
+
+// recode is how what stays is compressed.
+func (p *cleanPass) recode() *compact.Recode {
+	c := p.config
+	if !c.Recompress {
+		return nil
+	}
+	most := int(min(c.SegmentBytes, maxSegmentBytes))
+	if c.MaxBatch > 0 {
+		most = min(most, c.MaxBatch)
+	}
+	return &compact.Recode{Codec: c.Codec, Level: c.CodecLevel, Most: most}
 }
 
 // cleaned notes how far a pass has got, unless the log was cut meanwhile.

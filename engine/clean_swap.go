@@ -21,8 +21,8 @@ import (
 //  2. the old files take names in .deleted;
 //  3. the fresh files take their own names.
 //
-// taken says that the fresh segments are not the caller's any more, whatever the error: they are the log's, or the next opening's.
-func (l *Log) swap(old, fresh []*segment) (taken bool, err error) {
+// cuts are the log's truncations when the fresh files were begun. taken says that the fresh segments are not the caller's any more, whatever the error: they are the log's, or the next opening's.
+func (l *Log) swap(old, fresh []*segment, cuts int) (taken bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.refusal(); err != nil {
@@ -30,8 +30,8 @@ func (l *Log) swap(old, fresh []*segment) (taken bool, err error) {
 	}
 	list := *l.segments.Load()
 	at := slices.Index(list, old[0]) // L9: all of them are still there, side by side
-	if at < 0 || at+len(old) >= len(list) || !slices.Equal(list[at:at+len(old)], old) {
-		return false, errCut // retention or a truncation has been here
+	if at < 0 || at+len(old) >= len(list) || !slices.Equal(list[at:at+len(old)], old) || l.cleaning.cuts != cuts {
+		return false, errCut // retention or a truncation has been here; a segment that was cut, filled and closed again is still the same one
 	}
 	if err := l.commitSwap(fresh); err != nil {
 		return !l.undoSwap(fresh), err

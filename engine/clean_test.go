@@ -418,53 +418,61 @@ func (f *compactLife) verify(t *testing.T) {
 // is there afterwards, nothing is there that was never written, and cleaning goes on.
 // Method: as TestAcknowledgedBatchesSurviveAnyFault, with passes of compaction in the life.
 func TestCleaningSurvivesAnyFault(t *testing.T) {
-	mixes := faultfs.Mixes()
 	for _, durability := range []Durability{Sync, PageCache} {
-		for _, cutPower := range []bool{false, true} {
-			for n := 0; ; n++ {
-				if testing.Short() && n%5 != 0 {
-					continue
-				}
-				d := faultfs.New(nil, faultfs.Seed(uint64(n)))
-				c := compacted()
-				c.Durability, c.SegmentBytes = durability, 500
-				f := &compactLife{disk: d, config: c, rng: rand.New(rand.NewPCG(uint64(n), 3)), acked: map[string]Offset{}, tried: map[Offset]map[string]bool{}, now: time.UnixMilli(2000)}
-				if cutPower {
-					d.CutAtOperation(n)
-				} else {
-					d.FailOperation(n)
-				}
-				f.run()
-				fired := d.Fired()
-				mix := mixes[n%len(mixes)]
-				d.CutPower(mix.Options()...)
-				if f.log != nil {
-					_ = f.log.Close()
-				}
-				func() {
-					defer func() {
-						if t.Failed() {
-							ops := d.Ops()
-							t.Logf("operation %d, cut %v, then %v; of %d operations the last:\n%s", n, cutPower, mix, len(ops), strings.Join(ops[max(0, len(ops)-150):], "\n"))
-						}
-					}()
-					f.verify(t)
-					for range 5 {
-						if err := f.append(); err != nil {
-							t.Fatalf("append after recovery: %v", err)
-						}
+		cleaningSurvivesAnyFault(t, durability, nil)
+	}
+}
+
+// cleaningSurvivesAnyFault is the loop of one durability; change, if not nil, changes the settings.
+func cleaningSurvivesAnyFault(t *testing.T, durability Durability, change func(*Config)) {
+	mixes := faultfs.Mixes()
+	for _, cutPower := range []bool{false, true} {
+		for n := 0; ; n++ {
+			if testing.Short() && n%5 != 0 {
+				continue
+			}
+			d := faultfs.New(nil, faultfs.Seed(uint64(n)))
+			c := compacted()
+			c.Durability, c.SegmentBytes = durability, 500
+			if change != nil {
+				change(&c)
+			}
+			f := &compactLife{disk: d, config: c, rng: rand.New(rand.NewPCG(uint64(n), 3)), acked: map[string]Offset{}, tried: map[Offset]map[string]bool{}, now: time.UnixMilli(2000)}
+			if cutPower {
+				d.CutAtOperation(n)
+			} else {
+				d.FailOperation(n)
+			}
+			f.run()
+			fired := d.Fired()
+			mix := mixes[n%len(mixes)]
+			d.CutPower(mix.Options()...)
+			if f.log != nil {
+				_ = f.log.Close()
+			}
+			func() {
+				defer func() {
+					if t.Failed() {
+						ops := d.Ops()
+						t.Logf("operation %d, cut %v, then %v; of %d operations the last:\n%s", n, cutPower, mix, len(ops), strings.Join(ops[max(0, len(ops)-150):], "\n"))
 					}
-					if err := f.clean(); err != nil {
-						t.Fatalf("clean after recovery: %v", err)
-					}
-					closeLog(t, f.log)
-					f.verify(t)
-					closeLog(t, f.log)
 				}()
-				if !fired {
-					t.Logf("%v, cut %v: %d operations", durability, cutPower, n)
-					break
+				f.verify(t)
+				for range 5 {
+					if err := f.append(); err != nil {
+						t.Fatalf("append after recovery: %v", err)
+					}
 				}
+				if err := f.clean(); err != nil {
+					t.Fatalf("clean after recovery: %v", err)
+				}
+				closeLog(t, f.log)
+				f.verify(t)
+				closeLog(t, f.log)
+			}()
+			if !fired {
+				t.Logf("%v, cut %v: %d operations", durability, cutPower, n)
+				break
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func (p *cleanPass) rewriteGroup(pass *compact.Pass, from, to int) (in, out int,
 		w.abandon()
 		return 0, 0, err
 	}
-	taken, err := p.log.swap(p.segments[from:to], w.done)
+	taken, err := p.log.swap(p.segments[from:to], w.done, p.cuts)
 	if !taken {
 		w.abandon()
 	}

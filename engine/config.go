@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"millrace/engine/batch"
 )
 
 // Durability says what an acknowledged append has been through (D2).
@@ -44,6 +46,11 @@ type Config struct {
 	CompactAfter    time.Duration // min.compaction.lag.ms: younger records are not compacted
 	CompactWithin   time.Duration // max.compaction.lag.ms: a record is compacted at the latest this long after
 	DirtyRatio      float64       // min.cleanable.dirty.ratio: share of bytes not looked at from which a pass is due
+
+	Recompress bool        // compression.type is not "producer": compaction stores what stays with Codec
+	Codec      batch.Codec // compression.type
+	CodecLevel int         // compression.<codec>.level
+	MaxBatch   int         // max.message.bytes: compaction makes no batch grow past it; 0: no bound
 
 	Durability    Durability    // millrace.durability
 	FlushMessages int64         // flush.messages: page-cache only; an append that fills this many waits for a sync
@@ -111,6 +118,8 @@ func (c *Config) Validate() error {
 		return &ConfigError{"max.compaction.lag.ms", c.CompactWithin.Milliseconds(), fmt.Sprintf("at least 1 and min.compaction.lag.ms (%d)", c.CompactAfter.Milliseconds())}
 	case !(c.DirtyRatio >= 0 && c.DirtyRatio <= 1):
 		return &ConfigError{"min.cleanable.dirty.ratio", c.DirtyRatio, "in [0, 1]"}
+	case c.Recompress && batch.CheckLevel(c.Codec, c.CodecLevel) != nil:
+		return &ConfigError{"compression." + c.Codec.String() + ".level", c.CodecLevel, batch.CheckLevel(c.Codec, c.CodecLevel).Error()}
 	case c.Durability != Sync && c.Durability != PageCache:
 		return &ConfigError{"millrace.durability", int8(c.Durability), "sync or page-cache"}
 	case c.FlushMessages < 1:

@@ -49,6 +49,15 @@
 // A log that is opened without a Store keeps .lock, its journal, its two
 // checkpoint files and the mark of a clean stop in the same folder.
 //
+// # For other stores
+//
+// AppendRecords, NewAppend, Get, Records and Tail deal in records and know the
+// batches for their callers; Reader deals in whole batches. Readers wait at the
+// end without polling, end with Safe, and are told when what they have read was
+// truncated (news.go). SetStart with Retain, and TruncateTo, cut the two ends.
+// Positions keep named offsets, Metrics are for a monitor. docs/library.md is a
+// guide; engine/examples has a queue, a key-value store and a raft.LogStore.
+//
 // # What a crash may leave
 //
 // A torn tail behind the recovery point, in the last segment or, when the crash
@@ -57,7 +66,8 @@
 // decision table. Damage where nothing can be torn is reported as a
 // *CorruptError that names file and position, and the log does not open; it is
 // never taken for the end. Offsets never go back, also when retention has
-// emptied a log.
+// emptied a log. What goes bad later in closed segments is found by a Store's
+// scrub (StoreOptions.ScrubRate, OnDamage), which stops nothing.
 //
 // # Who may call what at once
 //
@@ -74,7 +84,8 @@
 // # Errors, by what the caller can do
 //
 //   - ErrOutOfRange: ask for another offset; the error says what there is.
-//   - ErrTooLarge, ErrStaleEpoch, ErrOffsetOrder, *producers.SequenceError:
+//   - ErrNoRecord: compaction has removed it; go on behind it.
+//   - ErrTooLarge, ErrNoKey, ErrStaleEpoch, ErrOffsetOrder, *producers.SequenceError:
 //     refuse the request; the log is as it was.
 //   - ErrStorage: nothing was stored. The log may take the next append, say
 //     when a disk has space again.
@@ -87,8 +98,10 @@
 //
 // config.go, errors.go, limits.go; log.go (the type), append.go and
 // append_write.go (the way in), segment.go and segment_walk.go, read.go and
-// slice.go (the way out), read_time.go; log_roll.go, log_journal.go,
+// slice.go (the way out), read_time.go; record.go, reader.go, news.go, positions.go,
+// metrics.go (for other stores); log_roll.go, log_journal.go,
 // log_truncate.go, retention.go; log_open.go, recover.go (the table),
 // recover_run.go, recover_scan.go, dormant.go; store.go; store_move.go,
-// store_move_copy.go, store_move_swap.go, store_move_load.go.
+// store_move_copy.go, store_move_swap.go, store_move_load.go; clean.go,
+// clean_write.go, clean_swap.go; scrub.go, scrub_segment.go, scrub_index.go.
 package engine

@@ -48,6 +48,16 @@ const (
 	keepSnapshots = 2
 )
 
+// Bounds of the scrub.
+const (
+	scrubWindow    = 256 << 10      // read at once, past the page cache
+	scrubFindings  = 8              // told of one segment; dump-log check tells the rest
+	scrubEvery     = 24 * time.Hour // from the beginning of a pass to that of the next, if it took less
+	scrubRetry     = time.Minute    // after an error that says nothing of a segment, such as no descriptor left
+	scrubSaveEvery = time.Minute    // how often it is noted how far a pass got
+	maxScrubIndex  = 64 << 20       // a larger index is not looked at: memory
+)
+
 const (
 	_ = uint(maxRunBytes - batch.HeaderSize)  // a run holds at least one batch header
 	_ = uint(maxSegmentBytes - maxRunBytes)   // a run fits in a segment
@@ -76,4 +86,14 @@ const (
 	// leastMoveWait is not worth a timer; maxMoveWait is what one chunk costs at most.
 	leastMoveWait = time.Millisecond
 	maxMoveWait   = time.Hour
+)
+
+// Bounds of the API for other stores.
+const (
+	// A Reader begins with a page, which is all that a single look-up needs, and doubles
+	// its reads up to what a disk in sequence wants. Its buffer is no larger than a read, or one batch.
+	minReadBytes = 4 << 10
+	maxReadBytes = 1 << 20
+	// maxKeptAppend is the largest buffer that AppendRecords keeps for the next call.
+	maxKeptAppend = 1 << 20
 )

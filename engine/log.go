@@ -62,6 +62,8 @@ type Log struct {
 	epochs      *checkpoint.Epochs
 	retainBelow atomic.Int64
 	observer    atomic.Pointer[func(Offset)]
+	news        news // what readers wait for
+	counts      appendCounts
 	closed      atomic.Bool
 
 	queue queue
@@ -163,6 +165,7 @@ func (l *Log) SetConfig(c Config) {
 func (l *Log) OnDurable(f func(safe Offset)) { l.observer.Store(&f) }
 
 func (l *Log) notify() {
+	l.news.wake()
 	if f := l.observer.Load(); f != nil {
 		(*f)(l.Safe())
 	}
@@ -253,6 +256,7 @@ func (l *Log) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
+	l.news.wake()
 	err := l.Sync()
 	l.mu.Lock()
 	if l.mu.flushTimer != nil && l.mu.flushTimer.Stop() {

@@ -290,10 +290,8 @@ func (l *Log) discard() {
 }
 
 // moved tells that the log's folder was renamed, for deletion. Nothing is
-// appended any more; reads go on until Close.
+// appended any more; reads go on until Close. Caller holds mu.
 func (l *Log) moved(dir string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.mu.failed = ErrClosed
 	l.home.Load().folder.path.Store(&dir)
 	l.epochs.SetDir(dir)

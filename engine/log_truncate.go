@@ -40,10 +40,12 @@ func (l *Log) TruncateTo(o Offset) error {
 		return l.reset(l.Start()) // the batch holds Start as well: nothing readable is left (L2)
 	}
 	lowest = cut.offset
+	l.cleaning.cut(cut.offset)
 	if err := l.lowerRecoveryPoint(cut.offset); err != nil {
 		return err
 	}
 	l.end.Store(int64(cut.offset)) // nobody may look for what is going
+	l.news.cut(cut.offset)
 	if err := l.forget(cut.offset, int64(cut.offset)); err != nil {
 		return err
 	}
@@ -261,7 +263,6 @@ func (l *Log) ResetTo(o Offset) error {
 	if err := l.refusal(); err != nil {
 		return err
 	}
-	l.cleaning.cut(0)
 	return l.reset(o)
 }
 
@@ -270,6 +271,7 @@ func (l *Log) ResetTo(o Offset) error {
 // one that merely starts later than before.
 func (l *Log) reset(o Offset) error {
 	defer l.noteCut(math.MinInt64)
+	l.cleaning.cut(0)
 	c := l.config.Load()
 	l.start.Store(int64(o))
 	l.ceiling.Store(int64(o))
@@ -280,6 +282,7 @@ func (l *Log) reset(o Offset) error {
 		return l.mu.failed
 	}
 	l.end.Store(min(l.end.Load(), int64(o)))
+	l.news.cut(o)
 	if err := l.forget(o, math.MinInt64); err != nil {
 		return err
 	}
@@ -343,6 +346,7 @@ func (l *Log) SetStart(o Offset) error {
 func (l *Log) raiseStart(o Offset) {
 	raise(&l.durable, int64(o))
 	raise(&l.start, int64(o))
+	l.news.wake()
 }
 
 func (l *Log) setLatestEpoch() {

@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"millrace/engine/batch"
 	"millrace/engine/vfs/faultfs"
 )
 
@@ -159,4 +162,130 @@ func TestDeletionWaitsAndSpareReaders(t *testing.T) {
 		s.Release()
 		closeLog(t, l)
 	})
+}
+
+// Claim: what each cleanup.policy lets go: by age and by size with delete in it, nothing with compact alone; what lies below the start always; and a change of
+// retention.ms or retention.bytes counts at the next look, also one that keeps more.
+func TestRetentionOfEveryPolicy(t *testing.T) {
+	day := 24 * time.Hour
+	for _, x := range []struct {
+		name            string
+		delete, compact bool
+		age             time.Duration
+		bytes           int64
+		start           bool // raised to the third segment
+		goes            func(segments int) int
+	}{
+		{"delete, no limits", true, false, -1, -1, false, func(int) int { return 0 }},
+		{"delete, by age", true, false, time.Minute, -1, false, func(n int) int { return n }},
+		{"delete, by size", true, false, -1, 0, false, func(n int) int { return n - 1 }},
+		{"delete, by size, larger than all", true, false, -1, 1 << 40, false, func(int) int { return 0 }},
+		{"compact, limits do not count", false, true, time.Minute, 0, false, func(int) int { return 0 }},
+		{"compact, below the start", false, true, time.Minute, 0, true, func(int) int { return 2 }},
+		{"compact,delete, by age", true, true, time.Minute, -1, false, func(n int) int { return n }},
+		{"compact,delete, by size", true, true, -1, 0, false, func(n int) int { return n - 1 }},
+		{"neither", false, false, time.Minute, 0, false, func(int) int { return 0 }},
+		{"neither, below the start", false, false, time.Minute, 0, true, func(int) int { return 2 }},
+	} {
+		c := smallLog()
+		c.RetentionAge, c.RetentionBytes = -1, -1
+		l := openTestLog(t, faultfs.New(t).Session(), c)
+		putN(t, l, 40) // timestamps of 1970
+		segments := len(*l.segments.Load())
+		if n, err := l.Retain(time.Now()); n != 0 || err != nil {
+			t.Fatalf("%s: before the change %d went, %v", x.name, n, err)
+		}
+		if x.start {
+			if err := l.SetStart((*l.segments.Load())[2].base); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Delete, c.Compact, c.RetentionAge, c.RetentionBytes = x.delete, x.compact, x.age, x.bytes
+		l.SetConfig(c)
+		if n, err := l.Retain(time.Now()); n != x.goes(segments) || err != nil {
+			t.Errorf("%s: %d of %d segments went, want %d (%v)", x.name, n, segments, x.goes(segments), err)
+		}
+		if l.End() != 40 {
+			t.Errorf("%s: the end is %d", x.name, l.End())
+		}
+		c.RetentionAge, c.RetentionBytes = 100*365*day, -1
+		l.SetConfig(c)
+		if n, err := l.Retain(time.Now()); n != 0 || err != nil {
+			t.Errorf("%s: with more to be kept %d went, %v", x.name, n, err)
+		}
+		closeLog(t, l)
+	}
+}
+
+// Claim: a start inside a batch is what readers see: below it is out of range, the first read brings the batch whole; it stays where it is over a stop, a kill and a
+// pass of compaction, which drops the records below it; a truncation to below it leaves an empty log that begins there.
+func TestStartInsideABatch(t *testing.T) {
+	d := faultfs.New(t)
+	c := compacted()
+	l := openTestLog(t, d.Session(), c)
+	for i := range 20 {
+		putKeyed(t, l, fmt.Sprintf("a%d=%s", i, valueOf(0)), fmt.Sprintf("b%d=%s", i, valueOf(0)), fmt.Sprintf("c%d=%s", i, valueOf(0)))
+	}
+	const start = 31 // b10
+	if err := l.SetStart(start); err != nil {
+		t.Fatal(err)
+	}
+	look := func(l *Log, first string, base int64) {
+		t.Helper()
+		if _, err := l.Read(start-1, 1000, l.End(), true); !errors.Is(err, ErrOutOfRange) {
+			t.Fatalf("below the start: %v", err)
+		}
+		s, err := l.Read(start, 1, l.End(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := make([]byte, s.Size())
+		if err := s.ReadInto(data); err != nil {
+			t.Fatal(err)
+		}
+		s.Release()
+		if v := batch.View(data); l.Start() != start || v.BaseOffset() != base || v.LastOffset() != 32 {
+			t.Fatalf("start %d; the first batch is [%d, %d]", l.Start(), v.BaseOffset(), v.LastOffset())
+		}
+		if all := mustReadKeyed(t, l); len(all) != 29 || all[0].key != first || all[0].offset != start {
+			t.Fatalf("%d records from %+v", len(all), all[0])
+		}
+	}
+	look(l, "b10", 30)
+	killed := crash(d)
+	k := openTestLog(t, killed.Session(), c)
+	look(k, "b10", 30)
+	closeLog(t, k)
+	closeLog(t, l)
+	l = openTestLog(t, d.Session(), c)
+	look(l, "b10", 30)
+	for i := range 10 {
+		putKeyed(t, l, fmt.Sprintf("filler%d=%s", i, valueOf(0)))
+	}
+	end := l.End()
+	mustClean(t, l, cleanAt(time.UnixMilli(2000)))
+	if all := mustReadKeyed(t, l); len(all) != 39 || all[0].key != "b10" || l.Start() != start || l.End() != end {
+		t.Fatalf("%d records from %+v of [%d, %d)", len(all), all[0], l.Start(), l.End())
+	}
+	below := 0
+	for _, b := range batchesOnDisk(t, l) {
+		for r, err := range batch.Records(b.bytes) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Offset < start {
+				below++
+			}
+		}
+	}
+	if below > 0 {
+		t.Errorf("compaction kept %d records below the start", below)
+	}
+	if err := l.TruncateTo(start); err != nil {
+		t.Fatal(err)
+	}
+	if l.Start() != start || l.End() != start {
+		t.Fatalf("cut to the start: [%d, %d)", l.Start(), l.End())
+	}
+	closeLog(t, l)
 }

@@ -51,13 +51,16 @@ type StoreOptions struct {
 
 	// DirOffline is called once for each directory that fails while in use, without locks.
 	DirOffline func(dir string, err error)
+
+	ScrubRate int64        // bytes a second that the scrub reads (SetScrubRate); 0: none
+	OnDamage  func(Damage) // called once for each damage that the scrub finds, without locks; must not call Close
 }
 
 // Store is many logs over several data directories: it finds and recovers them at the
 // start, makes, moves and deletes them, and does their background work. One goroutine
 // keeps time (retention, checkpoints), one deletes files while there are any, a few
-// move logs while any are on their way, CleanerConfig.Threads compact, and each data
-// directory has its journal's.
+// move logs while any are on their way, CleanerConfig.Threads compact, one scrubs if
+// that is on, and each data directory has its journal's.
 //
 // A directory that fails goes offline alone: its logs refuse appends, the others
 // serve on. A log that is damaged is set aside and named by Damaged; its files are
@@ -92,6 +95,7 @@ type Store struct {
 	unsaved  atomic.Int64  // bytes written since recycled was last told for them
 	counts   writeCounts
 	cleaner  *cleaner
+	scrub    scrubber
 	keeper   sync.WaitGroup
 }
 
@@ -187,6 +191,8 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	s.resumeMoves()
 	s.keeper.Add(1)
 	s.cleaner = newCleaner(s, s.o.Cleaner)
+	s.scrub.prepare(s)
+	s.SetScrubRate(s.o.ScrubRate)
 	go s.keep() // owner: s; ends with Close, which waits for it
 	return s, nil
 }

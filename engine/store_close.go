@@ -27,6 +27,7 @@ func (s *Store) Close(ctx context.Context) error {
 	s.keeper.Wait()
 	s.moves.running.Wait()
 	s.cleaner.close()
+	s.scrub.close()
 	s.background.Close()
 
 	errs := make([]error, len(s.dirs))

@@ -117,6 +117,10 @@ func (s *Store) dirAt(path string) *dataDir {
 
 func (x *doomed) rename() error {
 	x.to = filepath.Join(x.dir.path, deletedName(x.key))
+	if x.log != nil { // a roll that syncs the folder under its old name meanwhile would take the directory offline
+		x.log.mu.Lock()
+		defer x.log.mu.Unlock()
+	}
 	err := x.dir.fs.Rename(x.path, x.to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &StorageError{Op: "delete log", Dir: x.path, Cause: err}

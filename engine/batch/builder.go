@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Builder makes a magic-2 batch out of records: for conversion, for our own markers,
@@ -158,12 +159,19 @@ func AppendTime(ms int64) Option {
 
 // Bytes returns the batch, in memory of its own. The Builder keeps its records.
 func (b *Builder) Bytes(opts ...Option) []byte {
+	out, _ := b.Build(make([]byte, 0, HeaderSize+len(b.records)), opts...)
+	return out
+}
+
+// Build is Bytes into the memory of dst, from its beginning, as far as that suffices. What is
+// built needs no Check of its records: the Info is what Check would say.
+func (b *Builder) Build(dst []byte, opts ...Option) ([]byte, Info) {
 	h := head{epoch: -1, id: -1, idEpoch: -1, sequence: -1, lastDelta: max(b.lastDelta, 0), max: b.max}
 	h.attrs = int16(b.codec)
 	for _, set := range opts {
 		set(&h)
 	}
-	out := make([]byte, HeaderSize, HeaderSize+len(b.records))
+	out := slices.Grow(dst[:0], HeaderSize)[:HeaderSize]
 	Stamp(out, h.base, h.epoch)
 	out[atMagic] = 2
 	binary.BigEndian.PutUint16(out[atAttributes:], uint16(h.attrs))
@@ -178,7 +186,8 @@ func (b *Builder) Bytes(opts ...Option) []byte {
 	if err != nil || len(out) > math.MaxInt32 {
 		panic(fmt.Sprintf("batch: NewBuilder let in what cannot be built: %d bytes, %v", len(out), err))
 	}
-	return seal(out)
+	out = seal(out)
+	return out, View(out).info()
 }
 
 // seal fills in length and checksum.

@@ -13,6 +13,16 @@ type Thinning struct {
 	Mark bool
 	// KeepEmpty keeps the bare header of a batch that loses all its records.
 	KeepEmpty bool
+	// Level is asked for the level at which a batch of a codec is compressed again; nil: DefaultLevel.
+	Level func(Codec) int
+}
+
+// builder makes what is made anew.
+func (t *Thinning) builder(c Codec) *Builder {
+	if t.Level == nil {
+		return NewBuilder(c, DefaultLevel)
+	}
+	return NewBuilder(c, t.Level(c))
 }
 
 // Thin appends to dst what compaction leaves of b, one whole and checked entry of any magic, and returns how many records that
@@ -58,7 +68,7 @@ func Thin(dst, b []byte, t *Thinning) (out []byte, kept int, err error) {
 	case c.kept == 0:
 		return dst, 0, nil
 	}
-	builder := NewBuilder(v.Codec(), DefaultLevel)
+	builder := t.builder(v.Codec())
 	opts := []Option{Base(v.BaseOffset(), v.LeaderEpoch()), LastDelta(v.LastOffsetDelta()), Producer(v.ProducerID(), v.ProducerEpoch(), v.BaseSequence())}
 	if v.HasDeleteHorizon() || horizon {
 		at := t.Horizon
@@ -110,7 +120,7 @@ func (s *scratch) thinMessage(dst, b []byte, t *Thinning) ([]byte, int, error) {
 	if m.appendTime() {
 		opts = append(opts, AppendTime(m.timestamp))
 	}
-	builder := NewBuilder(m.codec(), DefaultLevel)
+	builder := t.builder(m.codec())
 	if c.kept == 0 {
 		return append(dst, NewBuilder(None, 0).Bytes(opts...)...), 0, nil
 	}

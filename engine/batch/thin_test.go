@@ -148,3 +148,27 @@ func TestThinOldMessages(t *testing.T) {
 		}
 	}
 }
+
+// Claim: what Thin makes anew is compressed at the level that is asked for, and so only.
+func TestThinCompressesAtTheLevel(t *testing.T) {
+	records := []Record{{Key: []byte("a"), Value: bytes.Repeat([]byte("abcabd"), 500)}, {Key: []byte("b"), Value: bytes.Repeat([]byte("abcabe"), 500)}}
+	made := func(level int) []byte {
+		b := NewBuilder(Gzip, level)
+		if err := b.AddAt(1, records[1]); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes(Base(0, -1), LastDelta(1))
+	}
+	whole := NewBuilder(Gzip, DefaultLevel)
+	for _, r := range records {
+		if err := whole.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := Codec(-1)
+	thin := Thinning{Horizon: -1, Keep: func(r *Record) bool { return string(r.Key) == "b" }, Level: func(c Codec) int { asked = c; return 1 }}
+	got, _, err := Thin(nil, whole.Bytes(Base(0, -1)), &thin)
+	if err != nil || asked != Gzip || !bytes.Equal(got, made(1)) || bytes.Equal(got, made(9)) {
+		t.Fatalf("%v, asked for %v, %d bytes; level 1 makes %d, level 9 %d", err, asked, len(got), len(made(1)), len(made(9)))
+	}
+}

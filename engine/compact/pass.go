@@ -24,6 +24,7 @@ type Options struct {
 	Aborted         []Aborted        // the aborted transactions of the range
 	Producers       map[int64]Newest // the live ones
 	LegacyBefore    time.Time        // a null value in a message set goes if its segment was written before this
+	Recode          *Recode          // nil: every batch keeps its codec
 }
 
 // Stats counts what a pass did.
@@ -72,7 +73,7 @@ func (p *Pass) Thin(dst, entry []byte, modified time.Time) ([]byte, error) {
 	p.Stats.BytesIn += int64(len(entry))
 	gone, mark := p.fate(f)
 	now := p.o.Now.UnixMilli()
-	t := batch.Thinning{Horizon: p.o.Now.Add(p.o.DeleteRetention).UnixMilli(), Mark: mark, KeepEmpty: p.mustStay(f)}
+	t := batch.Thinning{Horizon: p.o.Now.Add(p.o.DeleteRetention).UnixMilli(), Mark: mark, KeepEmpty: p.mustStay(f), Level: p.o.Recode.thinLevel}
 	nulls := !modified.Before(p.o.LegacyBefore)
 	if f.magic >= 2 {
 		nulls = f.horizon < 0 || now < f.horizon
@@ -87,6 +88,9 @@ func (p *Pass) Thin(dst, entry []byte, modified time.Time) ([]byte, error) {
 	before := len(dst)
 	dst, kept, err := batch.Thin(dst, entry, &t)
 	if err != nil {
+		return dst, err
+	}
+	if dst, err = p.recode(dst, before); err != nil {
 		return dst, err
 	}
 	p.Stats.RecordsOut += int64(kept)

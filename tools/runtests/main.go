@@ -2,7 +2,7 @@
 // each package, the output of what failed, the reason of each skip, and a closing line "N passed, N failed, N skipped".
 // It exits with 1 when a test or a build failed, and also when no test ran at all.
 //
-// With -tally FILE the three counts are appended to FILE as one line, so that several runs can be added up (-sum FILE).
+// With -C FOLDER the tests of another module are run. With -tally FILE the three counts are appended to FILE as one line, so that several runs can be added up (-sum FILE).
 package main
 
 import (
@@ -35,12 +35,13 @@ func (t tally) String() string {
 
 func main() {
 	file := flag.String("tally", "", "append the counts to this file")
+	dir := flag.String("C", "", "run go test in this folder: that of another module")
 	sum := flag.String("sum", "", "only add up the counts in this file and print them")
 	flag.Parse()
 	if *sum != "" {
 		os.Exit(printSum(*sum))
 	}
-	t, err := run(flag.Args(), os.Stdout)
+	t, err := run(*dir, flag.Args(), os.Stdout)
 	if *file != "" {
 		if werr := appendTally(*file, t); werr != nil {
 			err = errors.Join(err, werr)
@@ -57,8 +58,9 @@ func main() {
 	}
 }
 
-func run(args []string, out io.Writer) (tally, error) {
+func run(dir string, args []string, out io.Writer) (tally, error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

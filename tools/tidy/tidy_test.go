@@ -180,12 +180,14 @@ func TestInvariantsHaveChecksAndTests(t *testing.T) {
 	}
 }
 
-// Claim: go.mod and go.sum are what the sources need.
+// Claim: go.mod and go.sum are what the sources need, also those of the library's examples.
 func TestModuleFilesAreTidy(t *testing.T) {
-	cmd := exec.Command("go", "mod", "tidy", "-diff")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("go mod tidy would change something: %v\n%s", err, out)
+	for _, module := range []string{".", "engine/examples"} {
+		cmd := exec.Command("go", "mod", "tidy", "-diff")
+		cmd.Dir = filepath.Join(root, module)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: go mod tidy would change something: %v\n%s", module, err, out)
+		}
 	}
 }
 

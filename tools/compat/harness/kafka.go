@@ -54,18 +54,25 @@ func (e *Env) KafkaTool(l Libs, name string, args ...string) (*exec.Cmd, error) 
 	return e.Java(libs, "256M", nil, append([]string{class}, args...)...)
 }
 
-// Kafka is an Apache Kafka 4.3 node, broker and controller in one.
+// Kafka is an Apache Kafka node: broker and controller in one, or a broker with a ZooKeeper beside it.
 type Kafka struct {
 	Addr string
 	Dir  string // its folder: server.properties, data, out.log
 
-	env *Env
-	cmd *exec.Cmd
+	libs      Libs
+	env       *Env
+	cmd       *exec.Cmd
+	zookeeper *exec.Cmd // nil: it has a controller of its own
 }
 
-// StartKafka formats a node in the check's folder and starts it; overrides are key=value lines.
+// StartKafka formats a node of Kafka 4.3 in the check's folder and starts it; overrides are key=value lines.
 func StartKafka(e *Env, overrides ...string) (*Kafka, error) {
-	libs, err := NeedJava(e.Cache, Kafka43)
+	return StartKafkaOf(e, Kafka43, overrides...)
+}
+
+// StartKafkaOf is StartKafka for Kafka43 or Kafka39.
+func StartKafkaOf(e *Env, l Libs, overrides ...string) (*Kafka, error) {
+	libs, err := NeedJava(e.Cache, l)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +84,7 @@ func StartKafka(e *Env, overrides ...string) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{Addr: "127.0.0.1:" + port, Dir: dir, env: e}
+	k := &Kafka{Addr: "127.0.0.1:" + port, Dir: dir, libs: l, env: e}
 	properties := fmt.Sprintf(`process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:%[2]s
@@ -108,9 +115,48 @@ group.initial.rebalance.delay.ms=0
 	return k, k.Start()
 }
 
+// StartKafkaZooKeeper starts a broker of Kafka 3.9 with a ZooKeeper, which outlives stops of the broker.
+func StartKafkaZooKeeper(e *Env, overrides ...string) (*Kafka, error) {
+	libs, err := NeedJava(e.Cache, Kafka39)
+	if err != nil {
+		return nil, err
+	}
+	port, zkPort, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(e.Dir, "kafka-")
+	if err != nil {
+		return nil, err
+	}
+	k := &Kafka{Addr: "127.0.0.1:" + port, Dir: dir, libs: Kafka39, env: e}
+	zoo := fmt.Sprintf("tickTime=500\ndataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%s\nadmin.enableServer=false\n", filepath.Join(dir, "zookeeper"), zkPort)
+	properties := fmt.Sprintf(`broker.id=1
+zookeeper.connect=127.0.0.1:%s
+listeners=PLAINTEXT://127.0.0.1:%s
+log.dirs=%s
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+%s
+`, zkPort, port, filepath.Join(dir, "data"), strings.Join(overrides, "\n"))
+	err = errors.Join(os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(zoo), 0o644), os.WriteFile(filepath.Join(dir, "server.properties"), []byte(properties), 0o644))
+	if err != nil {
+		return nil, err
+	}
+	if k.zookeeper, err = e.Java(libs, "128M", nil, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg")); err != nil {
+		return nil, err
+	}
+	if err := k.zookeeper.Start(); err != nil {
+		return nil, err
+	}
+	return k, k.Start()
+}
+
 // Start runs the node in its folder and waits until it answers a request.
 func (k *Kafka) Start() error {
-	libs, err := NeedJava(k.env.Cache, Kafka43)
+	libs, err := NeedJava(k.env.Cache, k.libs)
 	if err != nil {
 		return err
 	}
@@ -134,10 +180,14 @@ func (k *Kafka) Start() error {
 	return nil
 }
 
-// Kill is kill -9.
+// Kill is kill -9, of its ZooKeeper too.
 func (k *Kafka) Kill() {
 	k.cmd.Process.Kill()
 	k.cmd.Wait()
+	if k.zookeeper != nil {
+		k.zookeeper.Process.Kill()
+		k.zookeeper.Wait()
+	}
 }
 
 // Stop ends the node cleanly.

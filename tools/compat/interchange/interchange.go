@@ -5,6 +5,7 @@ package interchange
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,10 +20,27 @@ import (
 
 // Checks are all of the package's.
 func Checks() []harness.Check {
-	return []harness.Check{{
-		Client: "Apache Kafka 4.3.1 broker", Name: "its data directory served by Millrace and back: every codec, compacted, transactional, groups",
-		Limit: 6 * time.Minute, Run: roundTrip,
-	}}
+	const name = "its data directory served by Millrace and back: every codec, compacted, transactional, groups"
+	var checks []harness.Check
+	for _, k := range []kafka{
+		{"Apache Kafka 4.3.1 broker", harness.Kafka43, "version=1", true, harness.StartKafka},
+		{"Apache Kafka 3.9.2 broker", harness.Kafka39, "version=1", true, func(e *harness.Env, overrides ...string) (*harness.Kafka, error) {
+			return harness.StartKafkaOf(e, harness.Kafka39, overrides...)
+		}},
+		{"Apache Kafka 3.9.2 broker with ZooKeeper", harness.Kafka39, "version=0", false, harness.StartKafkaZooKeeper},
+	} {
+		checks = append(checks, harness.Check{Client: k.name, Name: name, Limit: 6 * time.Minute, Run: k.roundTrip})
+	}
+	return checks
+}
+
+// kafka is a version of Kafka whose directory goes there and back.
+type kafka struct {
+	name  string
+	libs  harness.Libs
+	meta  string // a line of meta.properties that must be there still
+	dumps bool   // its DumpLogSegments looks at what Millrace wrote; one check a version does
+	start func(e *harness.Env, overrides ...string) (*harness.Kafka, error)
 }
 
 // topics of the round trip; config as Kafka creates them.
@@ -36,9 +54,9 @@ var topics = map[string]map[string]*string{
 
 func ptr(s string) *string { return &s }
 
-func roundTrip(e *harness.Env) error {
+func (v kafka) roundTrip(e *harness.Env) error {
 	// The cleaner of the first broker must have been at work before its directory moves.
-	k, err := harness.StartKafka(e, "log.cleaner.backoff.ms=200", "log.initial.task.delay.ms=500")
+	k, err := v.start(e, "log.cleaner.backoff.ms=200", "log.initial.task.delay.ms=500")
 	if err != nil {
 		return err
 	}
@@ -90,8 +108,14 @@ func roundTrip(e *harness.Env) error {
 	if err := m.Stop(); err != nil {
 		return err
 	}
-	if err := dumped(e, data); err != nil {
-		return err
+	meta, err := os.ReadFile(filepath.Join(data, "meta.properties"))
+	if err != nil || !strings.Contains(string(meta), v.meta+"\n") {
+		return fmt.Errorf("meta.properties has no line %s: %q, %v", v.meta, meta, err)
+	}
+	if v.dumps {
+		if err := dumped(e, v.libs, data); err != nil {
+			return err
+		}
 	}
 	if err := k.Start(); err != nil {
 		return fmt.Errorf("Kafka over Millrace's directory: %w", err)
@@ -225,6 +249,7 @@ type state struct {
 	records []string         // sorted: every record with all it has
 	ends    map[string]int64 // by partition
 	commits map[string]string
+	ids     map[string]string // of topics
 }
 
 func everything(addr string) (*state, error) {
@@ -236,7 +261,7 @@ func everything(addr string) (*state, error) {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	s := &state{ends: map[string]int64{}, commits: map[string]string{}}
+	s := &state{ends: map[string]int64{}, commits: map[string]string{}, ids: map[string]string{}}
 	for name := range topics {
 		var end kadm.ListedOffset
 		err := harness.Within(30*time.Second, func() error { // a node that has just started has no leaders yet
@@ -262,6 +287,13 @@ func everything(addr string) (*state, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	details, err := adm.ListTopics(ctx, slices.Collect(maps.Keys(topics))...)
+	if err != nil {
+		return nil, err
+	}
+	for name, d := range details {
+		s.ids[name] = d.ID.String()
+	}
 	slices.Sort(s.records)
 	err = harness.Within(30*time.Second, func() error {
 		commits, err := adm.FetchOffsets(ctx, "group")
@@ -283,6 +315,9 @@ func same(what string, want, got *state) error {
 		if got.ends[name] != end {
 			return fmt.Errorf("%s: %s ends at %d, was %d", what, name, got.ends[name], end)
 		}
+		if got.ids[name] != want.ids[name] {
+			return fmt.Errorf("%s: the id of %s is %s, was %s", what, name, got.ids[name], want.ids[name])
+		}
 		if got.commits[name] != want.commits[name] {
 			return fmt.Errorf("%s: commit of %s is %q, was %q", what, name, got.commits[name], want.commits[name])
 		}
@@ -303,7 +338,7 @@ func same(what string, want, got *state) error {
 }
 
 // dumped has Kafka's DumpLogSegments look at every segment, index and snapshot of the topics and of the groups that are not empty.
-func dumped(e *harness.Env, data string) error {
+func dumped(e *harness.Env, libs harness.Libs, data string) error {
 	var logs, indexes []string
 	for _, pattern := range []string{"*-0/*.log", "__consumer_offsets-*/*.log"} {
 		found, err := filepath.Glob(filepath.Join(data, pattern))
@@ -324,9 +359,9 @@ func dumped(e *harness.Env, data string) error {
 		return err
 	}
 	for _, run := range [][]string{
-		append([]string{"--deep-iteration"}, logs...), append([]string{"--verify-index-only"}, indexes...), append([]string{"--index-sanity-check"}, indexes...), append([]string{"--deep-iteration"}, snapshots...),
+		slices.Concat([]string{"--deep-iteration"}, logs, snapshots), append([]string{"--verify-index-only"}, indexes...), append([]string{"--index-sanity-check"}, indexes...),
 	} {
-		cmd, err := e.KafkaTool(harness.Kafka43, "dump-log", run[0], "--files", strings.Join(run[1:], ","))
+		cmd, err := e.KafkaTool(libs, "dump-log", run[0], "--files", strings.Join(run[1:], ","))
 		if err != nil {
 			return err
 		}
