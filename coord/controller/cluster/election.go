@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Kind is why a leader is to be chosen.
 //
@@ -72,8 +75,12 @@ func (p *Partition) Lead(c Choice, controllerEpoch int32) *Partition {
 	if next.LeaderEpoch++; p.Phase == New {
 		next.LeaderEpoch = 0
 	}
-	if next.Phase = Online; c.Leader < 0 {
-		next.Phase = Offline
+	phase := Online
+	if c.Leader < 0 {
+		phase = Offline
+	}
+	if err := next.Enter(phase); err != nil {
+		panic(fmt.Sprintf("cluster: %v: %+v", err, *p)) // only partitions of the tree are led
 	}
 	return &next
 }

@@ -49,11 +49,8 @@ type Partition struct {
 	Version                    int32 // of its node: the partition epoch
 }
 
-// NoLeader is the Leader of a partition that nobody leads; DeletedLeader is told to brokers where the partition is about to go.
-const (
-	NoLeader      int32 = -1
-	DeletedLeader int32 = -2
-)
+// NoLeader is the Leader of a partition that nobody leads.
+const NoLeader int32 = -1
 
 // Live says whether a broker is registered.
 func (s *State) Live(id int32) bool { return s.Brokers[id] != nil }
