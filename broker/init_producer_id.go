@@ -2,11 +2,13 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"millrace/coord"
 	"millrace/wire"
 )
 
@@ -45,11 +47,19 @@ func (b *Broker) handleInitProducerID(rc *requestContext, request kmsg.Request) 
 	id, err := b.producerIDs.next(rc.ctx, b.coord.AllocateProducerIDs)
 	if err != nil {
 		rc.log.Error("no producer id", "error", err)
-		resp.ErrorCode = wire.ErrKafkaStorageError
+		resp.ErrorCode = noIDCode(err)
 		return resp
 	}
 	resp.ProducerID, resp.ProducerEpoch = id, 0
 	return resp
+}
+
+// noIDCode is what a producer is told that got no id for err: producers try again.
+func noIDCode(err error) int16 {
+	if errors.Is(err, coord.ErrUnavailable) {
+		return wire.ErrCoordinatorLoadInProgress // as Kafka says it
+	}
+	return wire.ErrKafkaStorageError
 }
 
 // producerIDs hands out the ids of the block this broker holds. What is left

@@ -1,10 +1,13 @@
 package broker
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"millrace/coord"
 	"millrace/wire"
 )
 
@@ -66,5 +69,16 @@ func TestHalfAnOldProducerIsRefused(t *testing.T) {
 				t.Errorf("%+v v%d: %+v", half, version, r)
 			}
 		}
+	}
+}
+
+// Claim: while coordination is away, a producer that needs an id is told to try again, as Kafka tells it.
+func TestProducersWaitForCoordination(t *testing.T) {
+	ids := producerIDs{}
+	_, err := ids.next(t.Context(), func(context.Context) (first, count int64, err error) {
+		return 0, 0, fmt.Errorf("no answer: %w", coord.ErrUnavailable)
+	})
+	if code := noIDCode(err); code != wire.ErrCoordinatorLoadInProgress {
+		t.Errorf("code %d for %v", code, err)
 	}
 }

@@ -3,8 +3,9 @@
 // publishes images and carries out creations and deletions.
 //
 // The broker knows only these two. coord/single implements them over one file
-// for a broker that is alone; the coordination service proper will implement
-// them over its znode tree, and nothing above may notice the difference.
+// for a broker that is alone; coord/controller over a ZooKeeper-style tree that
+// brokers share. Nothing above may notice the difference: both pass the tests of
+// coord/contract.
 //
-// Invariant C1: an Image never changes after it is published.
+// Invariant C4: an Image never changes after it is published.
 package coord

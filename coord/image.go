@@ -3,6 +3,8 @@ package coord
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 )
@@ -52,7 +54,7 @@ func (b *Broker) Endpoint(listener string) (Endpoint, bool) {
 	return Endpoint{}, false
 }
 
-// Image is one state of the cluster. It never changes (C1): a new state is a
+// Image is one state of the cluster. It never changes (C4): a new state is a
 // new Image, so readers need no lock and may keep it as long as they like.
 type Image struct {
 	cluster    string
@@ -170,6 +172,9 @@ func (img *Image) DefaultConfig() map[string]string { return img.defaults }
 // DefaultConfig. Read-only; nil if nothing was.
 func (img *Image) BrokerConfig(id int32) map[string]string { return img.own[id] }
 
+// BrokerConfigs are the settings of single brokers by id, of those that have any. Read-only.
+func (img *Image) BrokerConfigs() map[int32]map[string]string { return img.own }
+
 // Topic finds a topic by its name; nil if there is none.
 func (img *Image) Topic(name string) *Topic { return img.byName[name] }
 
@@ -181,6 +186,22 @@ func (img *Image) Names() []string { return img.names }
 
 // Partitions counts the partitions of all topics.
 func (img *Image) Partitions() int { return img.partitions }
+
+// NewID makes a random UUID of version 4. Its text never begins with '-', which
+// command lines would take for a flag; zero and one, which mean "none" and the
+// metadata log, cannot come out as the version bits are set.
+func NewID(random io.Reader) (id ID, err error) {
+	for {
+		if _, err := io.ReadFull(random, id[:]); err != nil {
+			return id, fmt.Errorf("random id: %w", err)
+		}
+		id[6] = id[6]&0x0f | 0x40
+		id[8] = id[8]&0x3f | 0x80
+		if IDText(id)[0] != '-' {
+			return id, nil
+		}
+	}
+}
 
 // IDText is the text form of topic ids in files, logs and command lines: 22
 // letters of URL-safe base64.

@@ -13,7 +13,7 @@ func topicOf(name string, id byte, partitions int) Topic {
 	return t
 }
 
-// Claim: an image never changes after it is published (C1): changes make new
+// Claim: an image never changes after it is published (C4): changes make new
 // images, and both have their own topics, ids and counts.
 // Method: put and drop topics, look at both.
 func TestImagesNeverChange(t *testing.T) {

@@ -1,6 +1,13 @@
 package coord
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrUnavailable says that what coordinates the cluster cannot be reached just now;
+// trying again later may help.
+var ErrUnavailable = errors.New("coordination cannot be reached just now")
 
 // Service is what coordinates the cluster, as a broker sees it. All methods
 // may be called from any goroutine.
@@ -36,7 +43,8 @@ type Service interface {
 	AlterQuotas(ctx context.Context, changes []QuotaChange, validateOnly bool) []ConfigResult
 
 	// AllocateProducerIDs hands out a block of producer ids that nobody else
-	// ever gets: recorded durably before it returns.
+	// ever gets: recorded durably before it returns. The error is ErrUnavailable if
+	// trying again may help.
 	AllocateProducerIDs(ctx context.Context) (first, count int64, err error)
 
 	// RegisterBroker makes a broker live at these endpoints, replacing what

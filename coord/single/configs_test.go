@@ -38,7 +38,7 @@ func shown(img *coord.Image) string {
 }
 
 // Claim: settings and numbers of partitions that were answered are there after a
-// restart; the images before are as they were (C1), and topics that did not change
+// restart; the images before are as they were (C4), and topics that did not change
 // are the same ones.
 // Method: change, compare, open again.
 func TestChangedSettingsSurviveARestart(t *testing.T) {

@@ -42,7 +42,7 @@ func shownQuotas(img *coord.Image) string {
 }
 
 // Claim: quotas that were answered are there after a restart, bit by bit; the images
-// before are as they were (C1); a refused edit is nobody else's; the last quota taken
+// before are as they were (C4); a refused edit is nobody else's; the last quota taken
 // away leaves nothing behind.
 // Method: change, compare, open again.
 func TestQuotasSurviveARestart(t *testing.T) {

@@ -321,18 +321,4 @@ func (s *Service) newTopicID(img *coord.Image) (coord.ID, error) {
 	}
 }
 
-// newID makes a random UUID of version 4. Its text never begins with '-',
-// which command lines would take for a flag; zero and one, which mean "none"
-// and the metadata log, cannot come out as the version bits are set.
-func (s *Service) newID() (id coord.ID, err error) {
-	for {
-		if _, err := io.ReadFull(s.o.Random, id[:]); err != nil {
-			return id, fmt.Errorf("random id: %w", err)
-		}
-		id[6] = id[6]&0x0f | 0x40
-		id[8] = id[8]&0x3f | 0x80
-		if coord.IDText(id)[0] != '-' {
-			return id, nil
-		}
-	}
-}
+func (s *Service) newID() (coord.ID, error) { return coord.NewID(s.o.Random) }
