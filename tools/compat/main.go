@@ -7,6 +7,7 @@
 //	go run ./tools/compat              # everything
 //	go run ./tools/compat -short       # the end-to-end run of `make test`
 //	go run ./tools/compat -only kcat   # the checks whose name contains kcat
+//	go run ./tools/compat -reference   # what the coordination service is measured by
 //	go run ./tools/compat -record docs/compat-results.json   # and keep the results for docs/compatibility.md
 package main
 
@@ -23,6 +24,7 @@ import (
 	"millrace/tools/compat/interchange"
 	"millrace/tools/compat/java"
 	"millrace/tools/compat/sweep"
+	"millrace/tools/compat/zookeeper"
 )
 
 func main() {
@@ -33,6 +35,7 @@ func main() {
 	flag.StringVar(&o.Record, "record", "", "write the results to this file")
 	flag.IntVar(&o.MB, "mb", 0, "size of the real file in MB (default 24, short 2)")
 	flag.IntVar(&o.Jobs, "jobs", 2, "checks at a time")
+	reference := flag.Bool("reference", false, "the checks of the coordination service against Apache ZooKeeper itself, nothing else")
 	flag.Parse()
 	if o.MB == 0 {
 		o.MB = 24
@@ -40,7 +43,11 @@ func main() {
 			o.MB = 2
 		}
 	}
-	if err := harness.RunAll(slices.Concat(core.Checks(), clients.Checks(), frameworks.Checks(), java.Checks(), interchange.Checks(), sweep.Checks()), o); err != nil {
+	checks := slices.Concat(core.Checks(), clients.Checks(), frameworks.Checks(), java.Checks(), interchange.Checks(), sweep.Checks())
+	if *reference {
+		checks = zookeeper.Reference()
+	}
+	if err := harness.RunAll(checks, o); err != nil {
 		fmt.Fprintln(os.Stderr, "compat:", err)
 		os.Exit(1)
 	}

@@ -27,11 +27,7 @@ func flinkChecks() []harness.Check {
 
 // flinkCopy runs java/Copy.java from topic "from" to another.
 func flinkCopy(e *harness.Env, addr, to, guarantee string, fail int) error {
-	libs, err := harness.NeedJava(e.Cache, flinkLibs)
-	if err != nil {
-		return err
-	}
-	classes, err := compile(e, libs, "Copy.java")
+	libs, classes, err := harness.Classes(e, flinkLibs, source("Copy.java"))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"millrace/tools/compat/harness"
@@ -25,35 +24,8 @@ func Checks() []harness.Check {
 	return slices.Concat(streamsChecks(), connectChecks(), mirrorChecks(), flinkChecks(), stormChecks())
 }
 
-var compiled struct {
-	sync.Mutex
-	done map[string]bool
-}
-
-// compile makes classes of a program below java/, once per run, and returns their folder.
-func compile(e *harness.Env, libs, source string) (string, error) {
-	compiled.Lock()
-	defer compiled.Unlock()
-	dir := filepath.Join(e.Cache, "java", "classes-"+source)
-	if compiled.done[source] {
-		return dir, nil
-	}
-	if _, err := exec.LookPath("javac"); err != nil {
-		return "", harness.Skip{Reason: "javac is not installed"}
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return "", err
-	}
-	javac := e.Command("javac", "-J-Xmx256M", "-cp", filepath.Join(libs, "*"), "-d", dir, filepath.Join(e.Root, "tools", "compat", "frameworks", "java", source))
-	if _, err := harness.Output(javac, "", step); err != nil {
-		return "", err
-	}
-	if compiled.done == nil {
-		compiled.done = map[string]bool{}
-	}
-	compiled.done[source] = true
-	return dir, nil
-}
+// source is where a program of ours is.
+func source(name string) string { return filepath.Join("frameworks", "java", name) }
 
 // background starts the command; what it prints is appended to NAME.log in the check's folder.
 func background(e *harness.Env, cmd *exec.Cmd, name string) error {

@@ -27,11 +27,7 @@ func storm(e *harness.Env) error {
 	if err != nil {
 		return err
 	}
-	libs, err := harness.NeedJava(e.Cache, stormLibs)
-	if err != nil {
-		return err
-	}
-	classes, err := compile(e, libs, "Spout.java")
+	libs, classes, err := harness.Classes(e, stormLibs, source("Spout.java"))
 	if err != nil {
 		return err
 	}

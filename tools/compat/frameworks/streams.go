@@ -44,11 +44,7 @@ func stateDir(e *harness.Env) string { return filepath.Join(e.Dir, "state") }
 
 // startWordCount runs java/WordCount.java; it is not told to start yet.
 func startWordCount(e *harness.Env, addr string, settings ...string) (*dialog, error) {
-	libs, err := harness.NeedJava(e.Cache, harness.Kafka43)
-	if err != nil {
-		return nil, err
-	}
-	classes, err := compile(e, libs, "WordCount.java")
+	libs, classes, err := harness.Classes(e, harness.Kafka43, source("WordCount.java"))
 	if err != nil {
 		return nil, err
 	}
