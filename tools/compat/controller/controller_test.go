@@ -24,7 +24,7 @@ import (
 )
 
 // needZooKeeper starts a server for a test, or skips it.
-func needZooKeeper(t *testing.T) *zookeeper {
+func needZooKeeper(t *testing.T) *zkServer {
 	t.Helper()
 	if os.Getenv("MILLRACE_ZOOKEEPER") == "" {
 		t.Skip("opt-in: set MILLRACE_ZOOKEEPER=1; it runs a real ZooKeeper (java)")

@@ -17,14 +17,11 @@ import (
 
 	"millrace/coord/controller"
 	"millrace/tools/compat/harness"
+	"millrace/tools/compat/zookeeper"
 )
 
-// server39 is ZooKeeper's server with what its own pom leaves out.
-var server39 = harness.Libs{Name: "zookeeper-3.9.5-server", Artifacts: []string{
-	"org.apache.zookeeper:zookeeper:3.9.5", "io.dropwizard.metrics:metrics-core:4.1.12.1", "org.xerial.snappy:snappy-java:1.1.10.7", "org.slf4j:slf4j-simple:2.0.13"}}
-
-// zookeeper is one Apache ZooKeeper server.
-type zookeeper struct {
+// zkServer is one Apache ZooKeeper server.
+type zkServer struct {
 	addr string
 	jars string
 	dir  string
@@ -32,8 +29,8 @@ type zookeeper struct {
 	log  bytes.Buffer
 }
 
-func startZooKeeper(cache, dir string) (*zookeeper, error) {
-	jars, err := harness.NeedJava(cache, server39)
+func startZooKeeper(cache, dir string) (*zkServer, error) {
+	jars, err := harness.NeedJava(cache, zookeeper.Libs)
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +38,12 @@ func startZooKeeper(cache, dir string) (*zookeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &zookeeper{addr: "127.0.0.1:" + port, jars: jars, dir: dir}
+	z := &zkServer{addr: "127.0.0.1:" + port, jars: jars, dir: dir}
 	return z, z.start()
 }
 
 // start runs the server over its folder and waits until it gives sessions.
-func (z *zookeeper) start() error {
+func (z *zkServer) start() error {
 	_, port, _ := net.SplitHostPort(z.addr)
 	config := filepath.Join(z.dir, "zoo.cfg")
 	text := fmt.Sprintf("tickTime=500\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", filepath.Join(z.dir, "data"), port)
@@ -71,7 +68,7 @@ func (z *zookeeper) start() error {
 }
 
 // kill is kill -9.
-func (z *zookeeper) kill() {
+func (z *zkServer) kill() {
 	_ = z.cmd.Process.Kill()
 	_ = z.cmd.Wait()
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // curator runs java/CuratorRecipes.java, which says OK or FAIL for each recipe.
-func curator(e *harness.Env, s *server) error {
-	dir, classes, err := harness.Classes(e, libs, source("CuratorRecipes.java"))
+func curator(e *harness.Env, s *target) error {
+	dir, classes, err := harness.Classes(e, Libs, source("CuratorRecipes.java"))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func needKazoo(cache string) (string, error) {
 var passed = regexp.MustCompile(`(\d+) passed`)
 
 // kazoo runs the tests that come in kazoo's package, through python/kazoo_external.py.
-func kazoo(e *harness.Env, s *server) error {
+func kazoo(e *harness.Env, s *target) error {
 	python, err := needKazoo(e.Cache)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func kazoo(e *harness.Env, s *server) error {
 }
 
 // shell gives ZooKeeper's shell the same commands on this server and on Apache ZooKeeper, and compares what it prints.
-func shell(e *harness.Env, s *server) error {
+func shell(e *harness.Env, s *target) error {
 	reference, err := startReference(e)
 	if err != nil {
 		return err
@@ -206,8 +206,8 @@ var (
 	prompt   = regexp.MustCompile(`\[zk: [^\]]*\] `)
 )
 
-func shellSays(e *harness.Env, s *server) ([]string, error) {
-	dir, err := harness.NeedJava(e.Cache, libs)
+func shellSays(e *harness.Env, s *target) ([]string, error) {
+	dir, err := harness.NeedJava(e.Cache, Libs)
 	if err != nil {
 		return nil, err
 	}

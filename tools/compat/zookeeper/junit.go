@@ -13,7 +13,7 @@ import (
 )
 
 // junitLibs are ZooKeeper's tests and what runs them.
-var junitLibs = harness.Libs{Name: "zookeeper-tests-3.9.5", Artifacts: append(slices.Clone(libs.Artifacts), "org.apache.zookeeper:zookeeper:3.9.5:tests",
+var junitLibs = harness.Libs{Name: "zookeeper-tests-3.9.5", Artifacts: append(slices.Clone(Libs.Artifacts), "org.apache.zookeeper:zookeeper:3.9.5:tests",
 	"org.apache.commons:commons-collections4:4.4",
 	"org.junit.platform:junit-platform-console-standalone:1.11.4", "org.hamcrest:hamcrest:2.2", "org.mockito:mockito-core:4.11.0")}
 
@@ -28,7 +28,7 @@ type junitGroup struct {
 type leftOut struct{ pattern, why string }
 
 // junit runs a group's classes. java/ForwardingCnxnFactory.java passes what the tests send to their own server on to ours.
-func junit(e *harness.Env, s *server, g junitGroup) error {
+func junit(e *harness.Env, s *target, g junitGroup) error {
 	dir, classes, err := harness.Classes(e, junitLibs, source("*.java"), source("org/apache/zookeeper/test/*.java"))
 	if err != nil {
 		return err

@@ -13,10 +13,10 @@ import (
 	"millrace/tools/compat/harness"
 )
 
-// libs is ZooKeeper with what its own pom leaves out (metrics, snappy, a log binding, what its shell needs).
-var libs = harness.Libs{Name: "zookeeper-3.9.5", Artifacts: []string{
+// Libs is ZooKeeper with what its own pom leaves out (metrics, snappy, a log binding, what its shell needs), and Curator.
+var Libs = harness.Libs{Name: "zookeeper-3.9.5", Artifacts: []string{
 	"org.apache.zookeeper:zookeeper:3.9.5", "io.dropwizard.metrics:metrics-core:4.1.12.1", "org.xerial.snappy:snappy-java:1.1.10.7",
-	"commons-cli:commons-cli:1.4", "org.slf4j:slf4j-simple:2.0.13"}}
+	"commons-cli:commons-cli:1.4", "org.slf4j:slf4j-simple:2.0.13", "org.apache.curator:curator-recipes:5.9.0"}}
 
 // SuperPassword is what makes a client of a started server the super user.
 const SuperPassword = "super:test"
@@ -34,7 +34,7 @@ type Server struct {
 // user; syncs are off, since only answers are compared. It returns when the server has
 // opened a session and closed it again, which are its first two transactions.
 func Start(cache, dir string) (*Server, error) {
-	jars, err := harness.NeedJava(cache, libs)
+	jars, err := harness.NeedJava(cache, Libs)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Start(cache, dir string) (*Server, error) {
 		"-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no", "-Dzookeeper.extendedTypesEnabled=true",
 		"-Dzookeeper.enforceQuota=true", "-Dzookeeper.4lw.commands.whitelist=*",
 		"-Dzookeeper.DigestAuthenticationProvider.superDigest="+superDigest, "-cp", filepath.Join(jars, "*"),
-		"org.apache.zookeeper.server.ZooKeeperServerMain", fmt.Sprint(addr.Port), dir)
+		"org.apache.zookeeper.server.ZooKeeperServerMain", fmt.Sprint(addr.Port), dir, "2000", "0") // tickTime, connections without bound
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
