@@ -38,6 +38,7 @@ type folder struct {
 	files  *FileSet     // bounds their open files; nil: nobody does
 	moving sync.RWMutex // held for writing while the folder is renamed
 	path   atomic.Pointer[string]
+	away   atomic.Bool // it is being deleted, or is gone: its names are owed to nobody
 }
 
 func newFolder(fsys vfs.FS, dir string, l *Log, files *FileSet) *folder {

@@ -29,7 +29,8 @@ type doomed struct {
 // returns nil they are gone for good: renamed to <name>.<id>-delete, synced, and
 // forgotten by the journal. Their files are unlinked in the background after
 // DeleteDelay; a Slice that was handed out before stays readable. A log that was set aside as
-// damaged can be deleted too.
+// damaged can be deleted too. In a directory that is offline nothing can be made durable: such a log is gone for this run,
+// and the error says that the next start may find it again.
 func (s *Store) Delete(topic string, partitions ...int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,11 +63,9 @@ func (s *Store) Delete(topic string, partitions ...int32) error {
 		gone = append(gone, x)
 	}
 	list = gone
-	if err := forgetDeleted(list); err != nil {
-		return errors.Join(all, err)
-	}
+	all = errors.Join(all, forgetDeleted(list))
 	for _, x := range list {
-		x.end(s)
+		x.end(s) // also where it is not durable: nobody finds the log any more
 	}
 	return all
 }
@@ -140,7 +139,8 @@ func (s *Store) restore(x doomed) {
 func forgetDeleted(list []doomed) error {
 	var all error
 	for _, d := range dirsOf(list) {
-		if d.offline() != nil {
+		if cause := d.offline(); cause != nil {
+			all = errors.Join(all, &StorageError{Op: "delete log for good: it is gone until the next start, which may find it again, for its directory is offline", Dir: d.path, Cause: cause})
 			continue
 		}
 		if err := d.fs.SyncDir(d.path); err != nil {
