@@ -63,9 +63,16 @@ func (s *Store) Delete(topic string, partitions ...int32) error {
 		gone = append(gone, x)
 	}
 	list = gone
-	all = errors.Join(all, forgetDeleted(list))
-	for _, x := range list {
-		x.end(s) // also where it is not durable: nobody finds the log any more
+	for _, d := range dirsOf(list) {
+		if err := d.forgetDeleted(list); err != nil {
+			all = errors.Join(all, err)
+			continue // what is known of its logs stays known: they may be back after the next start, and begin where they began
+		}
+		for _, x := range list {
+			if x.dir == d {
+				x.end(s)
+			}
+		}
 	}
 	return all
 }
@@ -135,29 +142,21 @@ func (s *Store) restore(x doomed) {
 	}
 }
 
-// forgetDeleted makes the renames durable, then has the journals forget the logs, in one round each.
-func forgetDeleted(list []doomed) error {
-	var all error
-	for _, d := range dirsOf(list) {
-		if cause := d.offline(); cause != nil {
-			all = errors.Join(all, &StorageError{Op: "delete log for good: it is gone until the next start, which may find it again, for its directory is offline", Dir: d.path, Cause: cause})
-			continue
-		}
-		if err := d.fs.SyncDir(d.path); err != nil {
-			all = errors.Join(all, d.failedSync("delete log", err))
-			continue
-		}
-		var last journal.Ticket
-		for _, x := range list {
-			if x.dir == d && x.log != nil {
-				last = x.log.cutAll()
-			}
-		}
-		if err := d.journal.Wait(last); err != nil {
-			all = errors.Join(all, err)
+// forgetDeleted makes the renames in one directory durable, then has its journal forget the logs, in one round.
+func (d *dataDir) forgetDeleted(list []doomed) error {
+	if cause := d.offline(); cause != nil {
+		return &StorageError{Op: "delete log for good: it is gone until the next start, which may find it again, for its directory is offline", Dir: d.path, Cause: cause}
+	}
+	if err := d.fs.SyncDir(d.path); err != nil {
+		return d.failedSync("delete log", err)
+	}
+	var last journal.Ticket
+	for _, x := range list {
+		if x.dir == d && x.log != nil {
+			last = x.log.cutAll()
 		}
 	}
-	return all
+	return d.journal.Wait(last)
 }
 
 // cutAll has the journal forget the log. Nothing is appended any more.
