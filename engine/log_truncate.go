@@ -49,10 +49,14 @@ func (l *Log) TruncateTo(o Offset) error {
 	if err := l.forget(cut.offset, int64(cut.offset)); err != nil {
 		return err
 	}
-	if err := l.dropAbove(cut.offset); err != nil {
-		return err
+	err = l.dropAbove(cut.offset)
+	if err == nil {
+		err = l.cutActive(cut.pos, cut.offset)
 	}
-	if err := l.cutActive(cut.pos, cut.offset); err != nil {
+	if err != nil {
+		if l.mu.failed == nil { // the file still holds what End no longer does: an append would go behind it (L1)
+			l.mu.failed = err
+		}
 		return err
 	}
 	l.ceiling.Store(noLimit)
@@ -268,12 +272,15 @@ func (l *Log) ResetTo(o Offset) error {
 
 // reset: caller holds mu. The new start is on disk before any file goes: a
 // crash in between opens a log that ends below its start, which is emptied, or
-// one that merely starts later than before.
+// one that merely starts later than before. A start that is lower than the old
+// one comes only when the files are gone for good: until then a loss of power
+// may bring them back, and what the old start had removed with them.
 func (l *Log) reset(o Offset) error {
 	defer l.noteCut(math.MinInt64)
 	l.cleaning.cut(0)
 	c := l.config.Load()
-	l.start.Store(int64(o))
+	old := l.Start()
+	l.start.Store(int64(max(o, old)))
 	l.ceiling.Store(int64(o))
 	if err := l.home.Load().checkpoint(l); err != nil {
 		// The disk may have the new start. An append below it would be emptied
@@ -292,6 +299,13 @@ func (l *Log) reset(o Offset) error {
 	}
 	if err := l.syncDir(); err != nil {
 		return err
+	}
+	if o < old {
+		l.start.Store(int64(o))
+		if err := l.home.Load().checkpoint(l); err != nil {
+			l.mu.failed = l.storageError("checkpoint the start of a reset", err)
+			return l.mu.failed
+		}
 	}
 	fresh, err := createSegment(o, l.home.Load().folder, l.indexes, c)
 	if err != nil {

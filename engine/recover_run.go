@@ -44,6 +44,11 @@ func (r *recovery) run() error {
 	if !r.clean {
 		first = segmentOf(r.segments, r.point)
 	}
+	if first > 0 && !r.clean && r.segments[first].base == r.point {
+		if err := r.timesOfClosed(r.segments[first-1]); err != nil {
+			return err
+		}
+	}
 	for _, s := range r.segments[first:] {
 		r.total += s.size.Load()
 	}
@@ -239,6 +244,28 @@ func (r *recovery) timesReach(s *segment, at int64) error {
 	return err
 }
 
+// timesOfClosed looks at the indexes of the segment that ends at the recovery point: it may have been the active one when
+// the point was written, and closed since, and then its last entries are as little synced as those of the segments above (L10).
+func (r *recovery) timesOfClosed(s *segment) error {
+	c := r.log.config.Load()
+	err := errors.Join(s.index.Load(), s.times.Load())
+	if err == nil {
+		err = r.timesReach(s, s.size.Load())
+	}
+	if err == nil || !isIndexDamage(err) {
+		return err
+	}
+	r.log.logger.Warn("index damaged or missing; making it again from the segment",
+		"log", r.log.Dir(), "segment", s.name(logSuffix), "cause", err)
+	r.changed = true
+	err = s.rebuild(c)
+	var bad *CorruptError
+	if errors.As(err, &bad) {
+		err = nil // below the recovery point: the scrub finds it, and readers
+	}
+	return errors.Join(err, s.addTimeEntry(true), s.index.Seal(), s.times.Seal())
+}
+
 // cut ends the log at d in segment i. Later segments are kept under another
 // name, for a person to look at; empty ones are not worth it.
 func (r *recovery) cut(i int, d *damage) error {
@@ -404,6 +431,9 @@ func (r *recovery) replay() error {
 			continue
 		}
 		if Offset(e.Base) > end {
+			if Offset(r.entries[len(r.entries)-1].End) <= r.start {
+				return nil // a crash while takeAway was at it: what is missing lies below the start, and is owed to nobody
+			}
 			s := l.active()
 			return fmt.Errorf("open %s: %w", l.Dir(), &CorruptError{
 				File: s.path(logSuffix), Position: s.size.Load(),
