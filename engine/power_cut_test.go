@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"millrace/engine/checkpoint"
+	"millrace/engine/vfs/faultfs"
+)
+
+// Claim (L5): whatever operation of a reset or truncation below the start the power is cut at or that fails, what SetStart has removed is never read again.
+// Method: a log of several segments whose start was raised within the first of them; both ways, at every operation.
+func TestResetBelowTheStartBringsNothingBack(t *testing.T) {
+	const start, to = 3, 1
+	for name, deed := range map[string]func(*Log) error{
+		"reset":    func(l *Log) error { return l.ResetTo(to) },
+		"truncate": func(l *Log) error { return l.TruncateTo(to) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(disk *faultfs.Disk) {
+				s := tryOpenStore(disk)
+				topic := spec("t", 1, 1)
+				topic.Config = smallLog()
+				s.Create(topic)
+				l := s.Log("t", 0)
+				putN(t, l, 30)
+				l.SetStart(start)
+				s.Close(context.Background())
+			}, func(disk *faultfs.Disk) bool {
+				s := tryOpenStore(disk)
+				if s == nil {
+					return false
+				}
+				defer s.Close(context.Background())
+				return deed(s.Log("t", 0)) == nil
+			}, func(t *testing.T, s *Store, _ *faultfs.Disk, done bool) {
+				l := s.Log("t", 0)
+				got := mustContents(t, l)
+				if done && (l.Start() != to || len(got) > 0) || len(got) > 0 && got[0].offset < start {
+					t.Fatalf("done %v: the log is [%d, %d) and holds %d records, the first %+v", done, l.Start(), l.End(), len(got), got[:min(1, len(got))])
+				}
+			})
+		})
+	}
+}
+
+// Claim (L1): after a truncation that has failed, an append is refused or goes where the truncation has cut.
+// Method: each operation of a truncation fails in turn, within a segment and across segments; append, and read what is there.
+func TestAppendAfterAFailedTruncation(t *testing.T) {
+	for _, to := range []Offset{7, 28} {
+		for n, fired := 0, true; fired; n++ {
+			disk := faultfs.New(t)
+			o := quiet(disk, "/a")
+			o.Defaults = smallLog()
+			s := openStore(t, o)
+			create(t, s, spec("t", 1, 1))
+			l := s.Log("t", 0)
+			putN(t, l, 30)
+			disk.FailOperation(n)
+			err := l.TruncateTo(to)
+			fired = disk.Fired()
+			if add(l, "new") == nil {
+				got := mustContents(t, l)
+				for i, r := range got {
+					if want := valueOf(Offset(i)); r.offset != Offset(i) || r.value != want && (i < len(got)-1 || r.value != "new") {
+						t.Fatalf("to %d, operation %d (%v): record %d is %+v", to, n, err, i, r)
+					}
+				}
+				if got[len(got)-1].value != "new" {
+					t.Fatalf("to %d, operation %d (%v): the log ends with %+v", to, n, err, got[len(got)-1])
+				}
+			}
+			_ = s.Close(context.Background())
+		}
+	}
+}
+
+// Claim (L10): look-ups by time are right after a loss of power also in the segment that was closed just where the recovery point stands.
+// Method: a checkpoint, a roll, further appends; nothing unsynced survives, with and without index entries on disk before.
+func TestTimesOfTheSegmentBelowTheRecoveryPoint(t *testing.T) {
+	for _, interval := range []int{150, 1 << 20} {
+		for _, before := range []int{0, 4} {
+			t.Run(fmt.Sprintf("interval=%d/before=%d", interval, before), func(t *testing.T) {
+				disk := faultfs.New(t)
+				o := quiet(disk.Session(), "/a")
+				o.Defaults = smallLog()
+				o.Defaults.SegmentBytes, o.Defaults.IndexInterval = 1<<20, interval
+				s := openStore(t, o)
+				create(t, s, spec("t", 1, 1))
+				l := s.Log("t", 0)
+				putTimed(t, l, before)
+				if err := l.active().syncIndexes(); err != nil {
+					t.Fatal(err)
+				}
+				putTimed(t, l, 6)
+				if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint()); err != nil {
+					t.Fatal(err)
+				}
+				l.mu.Lock()
+				err := l.roll(l.End())
+				l.mu.Unlock()
+				if err != nil {
+					t.Fatal(err)
+				}
+				putTimed(t, l, 3)
+				disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+				_ = s.Close(context.Background()) // what it still does goes nowhere
+				o.FS = disk.Clone()
+				s = openStore(t, o)
+				l = s.Log("t", 0)
+				if l.End() != Offset(before+9) {
+					t.Fatalf("end %d", l.End())
+				}
+				requireTimes(t, l)
+				closeStore(t, s)
+			})
+		}
+	}
+}
+
+// Claim: a start that is interrupted while it takes away a log that ends below its start leaves no damage for the next one.
+// Method: a start that a reset has written before it failed; every operation of the next start fails in turn, and the power is cut.
+func TestTakingAwayMayBeInterrupted(t *testing.T) {
+	for n, fired := 0, true; fired; n++ {
+		disk := faultfs.New(t)
+		o := quiet(disk.Session(), "/a")
+		o.Defaults = smallLog()
+		s := openStore(t, o)
+		create(t, s, spec("t", 1, 1))
+		putN(t, s.Log("t", 0), 30)
+		if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint()); err != nil {
+			t.Fatal(err)
+		}
+		putN(t, s.Log("t", 0), 2) // these are in the journal
+		disk.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		_ = s.Close(context.Background())
+		disk = disk.Clone()
+		writeFile(t, disk, "/a/"+checkpoint.LogStarts, checkpoint.Offsets{{Topic: "t", Partition: 0}: 40}.Encode())
+		disk.FailOperation(n)
+		o.FS = disk.Session()
+		if s, err := OpenStore(context.Background(), o); err == nil {
+			disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+			_ = s.Close(context.Background())
+		} else {
+			disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		}
+		fired = disk.Fired()
+		o.FS = disk.Clone()
+		s = openStore(t, o)
+		if bad := s.Damaged(); len(bad) > 0 {
+			t.Fatalf("operation %d: %+v", n, bad)
+		}
+		if l := s.Log("t", 0); l.Start() != 40 || l.End() != 40 {
+			t.Fatalf("operation %d: [%d, %d)", n, l.Start(), l.End())
+		}
+		closeStore(t, s)
+	}
+}
+
+// Claim (L5): a log's start stays after retention and a loss of power that takes the deletion back, also where a segment begins just there.
+// Method: the start is raised to where the third segment begins; the segments below go; a checkpoint; the names come back.
+func TestStartAtASegmentStays(t *testing.T) {
+	disk := faultfs.New(t)
+	o := quiet(disk.Session(), "/a")
+	o.Defaults = smallLog()
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, 1))
+	l := s.Log("t", 0)
+	putN(t, l, 30)
+	start := (*l.segments.Load())[2].base
+	if err := l.SetStart(start); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Retain(time.UnixMilli(2000)) // a second after the records; n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := s.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(0))
+	_ = s.Close(context.Background()) // what it still does goes nowhere
+	o.FS = disk.Clone()
+	s = openStore(t, o)
+	if l = s.Log("t", 0); l.Start() != start {
+		t.Fatalf("start %d, want %d", l.Start(), start)
+	}
+	requireValues(t, l, start, 30)
+	closeStore(t, s)
+}
+
+// Claim: a larger segment.index.bytes on an open log holds from the next segment on; the files of the open one keep their size, and no append
+// or repair fails for it.
+// Method: indexes of few entries; the setting is raised; appends beyond what they hold, and the indexes made anew.
+func TestLargerIndexesOnAnOpenLog(t *testing.T) {
+	c := smallLog()
+	c.SegmentBytes, c.IndexBytes, c.IndexInterval = 1<<20, 64, 0
+	l := openTestLog(t, faultfs.New(t).Session(), c)
+	putTimed(t, l, 2)
+	c.IndexBytes = 4096
+	l.SetConfig(c)
+	putTimed(t, l, 3)
+	l.mu.Lock()
+	err := l.active().rebuild(&c)
+	l.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	putTimed(t, l, 60)
+	requireTimes(t, l)
+	closeLog(t, l)
+}
