@@ -87,6 +87,7 @@ type Log struct {
 
 	cleaning  cleaning
 	unindexed unsyncedIndexes
+	gaps      bool // recovery has let gaps pass that only a compacted log may have (gapBefore)
 }
 
 // Start is the first offset a reader may ask for.

@@ -64,7 +64,27 @@ func (l *Log) TruncateTo(o Offset) error {
 		return l.storageError("truncate leader epochs", err)
 	}
 	l.setLatestEpoch()
+	if err := l.forgetSnapshots(cut.offset); err != nil {
+		return err
+	}
 	return l.reloadProducers(cut.offset)
+}
+
+// forgetSnapshots removes the producer snapshots above o, durably: one that a loss of power brought back would be taken for the state
+// at its offset once the log has grown to there anew. Caller holds mu.
+func (l *Log) forgetSnapshots(o Offset) error {
+	gone := false
+	err := l.dropSnapshots(func(at Offset, _ int) bool {
+		gone = gone || at > o
+		return at > o
+	})
+	if err != nil {
+		return l.storageError("drop producer snapshots", err)
+	}
+	if !gone {
+		return nil
+	}
+	return l.syncDir()
 }
 
 // cutPoint is a batch boundary.
@@ -321,7 +341,13 @@ func (l *Log) reset(o Offset) error {
 	l.end.Store(int64(o))
 	l.durable.Store(int64(o))
 	l.ceiling.Store(noLimit)
-	if err := l.syncDir(); err != nil {
+	l.mu.producers.Reset()
+	l.mu.snapshotAt, l.mu.dormant = -1, false
+	if err := l.dropSnapshots(func(Offset, int) bool { return true }); err != nil {
+		l.mu.failed = l.storageError("drop producer snapshots", err)
+		return l.mu.failed
+	}
+	if err := l.syncDir(); err != nil { // the snapshots too: one that came back would be taken for the state at its offset
 		return err
 	}
 	l.synced.Store(int64(o))
@@ -329,9 +355,7 @@ func (l *Log) reset(o Offset) error {
 		return l.storageError("clear leader epochs", err)
 	}
 	l.epoch.Store(int32(NoEpoch))
-	l.mu.producers.Reset()
-	l.mu.snapshotAt, l.mu.dormant = -1, false
-	return l.dropSnapshots(func(Offset, int) bool { return true })
+	return nil
 }
 
 // SetStart raises Start to o, at most to End: what lies below is no longer

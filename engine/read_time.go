@@ -211,7 +211,45 @@ func (l *Log) maxTimestamp() (Offset, int64, error) {
 		return -1, -1, err
 	}
 	off, ts, err := batch.MaxTimestampOffset(b)
+	if err == nil && ts < 0 {
+		return l.searchMaxTimestamp()
+	}
 	return Offset(off), ts, err
+}
+
+// searchMaxTimestamp is MaxTimestamp from the records themselves: compaction keeps the last batch of a segment also when nothing is left in
+// it, and what its header says is then true of no record.
+func (l *Log) searchMaxTimestamp() (Offset, int64, error) {
+	bestOff, bestTs := int64(-1), int64(-1)
+	start := l.Start()
+	for _, s := range *l.segments.Load() {
+		if !s.pin() {
+			return -1, -1, errGone
+		}
+		var inner error
+		err := s.walk(0, s.size.Load(), func(e entry) bool {
+			if e.maxTs <= bestTs || e.last < start {
+				return true
+			}
+			var b []byte
+			if b, inner = s.readEntry(e); inner != nil {
+				return false
+			}
+			var off, ts int64
+			if off, ts, inner = batch.MaxTimestampOffset(b); inner == nil && ts > bestTs {
+				bestOff, bestTs = off, ts
+			}
+			return inner == nil
+		})
+		s.unpin()
+		if err = errors.Join(err, inner); err != nil {
+			if l.isGone(s) {
+				err = errGone
+			}
+			return -1, -1, err
+		}
+	}
+	return Offset(bestOff), bestTs, nil
 }
 
 // repairIndex makes both indexes of a segment anew from the segment. Whatever

@@ -104,6 +104,7 @@ func (r *recovery) segment(i int, first bool) (cutHere bool, err error) {
 			}
 		}
 		if d.mayBe {
+			r.log.gaps = true
 			break
 		}
 		switch v := decide(d.finding); v {

@@ -263,10 +263,15 @@ func (d *dataDir) serve(logs []*Log) error {
 	if err := d.begin(unsynced); err != nil {
 		return err
 	}
+	gaps := false
 	for _, l := range logs {
 		if err := l.recovered(true); err != nil {
 			return err
 		}
+		gaps = gaps || l.gaps
+	}
+	if gaps { // below the recovery point nobody asks again; above it they would be damage once the log is compacted no more
+		return d.checkpoint()
 	}
 	return nil
 }
