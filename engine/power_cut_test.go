@@ -276,6 +276,7 @@ func TestFormerSnapshotsDoNotComeBack(t *testing.T) {
 			disk := faultfs.New(t)
 			o := quiet(disk.Session(), "/a")
 			o.Defaults = smallLog()
+			o.Defaults.SegmentBytes = 1 << 20 // a roll would sync the folder
 			s := openStore(t, o)
 			create(t, s, spec("t", 1, 1))
 			l := s.Log("t", 0)
@@ -311,9 +312,9 @@ func TestFormerSnapshotsDoNotComeBack(t *testing.T) {
 // Method: the last record of a closed segment is the newest by time, and superseded.
 func TestMaxTimestampIsThatOfARecord(t *testing.T) {
 	l := openTestLog(t, faultfs.New(t).Session(), compacted())
-	appendKeyed := func(ts int64, key string) {
+	appendKeyed := func(ts int64, key string, opts ...batch.Option) {
 		t.Helper()
-		if err := l.Append(leaderAppend(keyedBatch(ts, []string{key + "=value"})), 0); err != nil {
+		if err := l.Append(leaderAppend(keyedBatch(ts, []string{key + "=value"}, opts...)), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +327,7 @@ func TestMaxTimestampIsThatOfARecord(t *testing.T) {
 		}
 	}
 	appendKeyed(7000, "a")
-	appendKeyed(9000, "b")
+	appendKeyed(9000, "b", batch.Producer(7, 0, 0))
 	roll()
 	appendKeyed(5000, "b")
 	roll()
