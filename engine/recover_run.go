@@ -253,16 +253,18 @@ func (r *recovery) timesOfClosed(s *segment) error {
 	if err == nil {
 		err = r.timesReach(s, s.size.Load())
 	}
-	if err == nil || !isIndexDamage(err) {
+	var bad *CorruptError
+	if err == nil || errors.As(err, &bad) {
+		return nil // what is bad here lies below the recovery point: the scrub finds it, and readers
+	}
+	if !isIndexDamage(err) {
 		return err
 	}
 	r.log.logger.Warn("index damaged or missing; making it again from the segment",
 		"log", r.log.Dir(), "segment", s.name(logSuffix), "cause", err)
 	r.changed = true
-	err = s.rebuild(c)
-	var bad *CorruptError
-	if errors.As(err, &bad) {
-		err = nil // below the recovery point: the scrub finds it, and readers
+	if err = s.rebuild(c); errors.As(err, &bad) {
+		err = nil
 	}
 	return errors.Join(err, s.addTimeEntry(true), s.index.Seal(), s.times.Seal())
 }
