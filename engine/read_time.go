@@ -203,8 +203,11 @@ func (l *Log) maxTimestamp() (Offset, int64, error) {
 		}
 		return -1, -1, errGone
 	}
-	if err != nil || !found {
+	if err != nil {
 		return -1, -1, err
+	}
+	if !found { // a truncation that failed half-way has taken the batch
+		return l.searchMaxTimestamp()
 	}
 	b, err := best.readEntry(e)
 	if err != nil {
