@@ -138,7 +138,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.Start(server.Config{Listener: l, Store: st, Secret: []byte("benchmark"), MaxPerHost: -1})
+	s, err := server.Start(server.Config{Listener: l, Store: st, Secret: []byte("benchmark"), MaxPerHost: -1, LeanMemory: true})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ type conn struct {
 	nc      net.Conn
 	host    string
 	watcher tree.Watcher
-	session int64 // set before anything is read for it, under Server.mu
+	session int64  // set before anything is read for it, under Server.mu
+	frameOf []byte // the reader's, for the next frame; nil: the last one is a write's, which keeps it
 
 	mu      sync.Mutex // the last of all locks
 	changed *sync.Cond
@@ -171,7 +172,13 @@ func (c *conn) frame(r io.Reader) ([]byte, bool) {
 	if !c.s.budget.take(int64(n)) {
 		return nil, false
 	}
-	frame := make([]byte, n)
+	if cap(c.frameOf) < int(n) || n > keepFrame {
+		c.frameOf = make([]byte, n)
+	}
+	frame := c.frameOf[:n]
+	if n > keepFrame {
+		c.frameOf = nil
+	}
 	c.nc.SetReadDeadline(time.Now().Add(helloWait)) // bytes of the budget must not wait for ever
 	_, err := io.ReadFull(r, frame)
 	c.nc.SetReadDeadline(time.Time{})
@@ -257,6 +264,7 @@ func (c *conn) request(frame []byte) bool {
 		code = proto.ErrMarshalling
 	}
 	if h.Op.Writes() && h.Op != proto.OpCheck && h.Op != proto.OpDeleteContainer && h.Op != proto.OpCreateSession {
+		c.frameOf = nil
 		txn := tree.Txn{Session: c.session, Cxid: h.Xid, Rules: c.s.cfg.Rules, Refused: code, Auth: c.who(), Req: q}
 		c.mu.Lock()
 		c.pending++
