@@ -45,7 +45,7 @@ type measured struct {
 	cpu     time.Duration // of the server
 }
 
-// measure has every client work until the time is over; work returns how long each of its operations took.
+// measure has every client work until the time is over, and each at least once; work returns how long each of its operations took.
 func (t *target) measure(clients int, length time.Duration, work func(i int, until time.Time) ([]time.Duration, error)) (measured, error) {
 	took := make([][]time.Duration, clients)
 	cpu, begun := t.p.CPU(), time.Now()

@@ -304,7 +304,7 @@ func (l load) work(w *worker, until time.Time) (took []time.Duration, err error)
 	per := max(1, l.per)
 	var begun time.Time // of the operation
 	err = w.stream(l.window, func() *proto.Request {
-		if w.made%per == 0 && !time.Now().Before(until) {
+		if w.made > 0 && w.made%per == 0 && !time.Now().Before(until) {
 			return nil
 		}
 		w.made++

@@ -11,11 +11,13 @@ import (
 	"millrace/benchmarks/peers/report"
 )
 
-// metrics are the columns, and whether more is better.
-var metrics = []struct {
+// column is a metric in the tables.
+type column struct {
 	name, label, format string
-	more                bool
-}{
+	more                bool // is better
+}
+
+var columns = []column{
 	{report.PerSecond, "per second", "%.0f", true}, {report.Seconds, "seconds", "%.2f", false}, {report.RSS, "memory MB", "%.0f", false},
 	{report.P50, "p50 µs", "%.0f", false}, {report.P99, "p99 µs", "%.0f", false}, {report.P999, "p99.9 µs", "%.0f", false},
 	{report.CPURequest, "server CPU µs each", "%.1f", false},
@@ -24,7 +26,7 @@ var metrics = []struct {
 // line is a row in one line, for progress.
 func line(r *report.Row) string {
 	parts := []string{r.Name + ":"}
-	for _, m := range metrics {
+	for _, m := range columns {
 		if cell := cellOf(r, m.name, m.format, m.more); cell != "" {
 			parts = append(parts, m.label+" "+cell)
 		}
@@ -56,11 +58,7 @@ func cellOf(r *report.Row, metric, format string, more bool) string {
 // table is a section in Markdown, with the columns that it has figures for.
 func table(s *report.Section) string {
 	var b strings.Builder
-	used := slices.Clone(metrics)
-	used = slices.DeleteFunc(used, func(m struct {
-		name, label, format string
-		more                bool
-	}) bool {
+	used := slices.DeleteFunc(slices.Clone(columns), func(m column) bool {
 		return !slices.ContainsFunc(s.Rows, func(r *report.Row) bool { return cellOf(r, m.name, m.format, m.more) != "" })
 	})
 	b.WriteString("| row |")

@@ -52,7 +52,7 @@ func measureSessions(o options, s *report.Section) error {
 
 func (t *target) openAndClose(clients int, length time.Duration) (measured, error) {
 	return t.measure(clients, length, func(_ int, until time.Time) (took []time.Duration, _ error) {
-		for begun := time.Now(); begun.Before(until); begun = time.Now() {
+		for begun := time.Now(); len(took) == 0 || begun.Before(until); begun = time.Now() {
 			c, err := dial(t.addr)
 			if err == nil {
 				err = c.closeSession()
