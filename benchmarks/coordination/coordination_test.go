@@ -38,7 +38,7 @@ func TestRows(t *testing.T) {
 		process.KillAll()
 		all[part.name] = s
 	}
-	if got, want := len(all["requests"].Rows), len(rows)*len(o.clients)+3+1; got != want {
+	if got, want := len(all["requests"].Rows), len(rows)*len(o.clients)+3; got != want {
 		t.Errorf("%d rows of requests, want %d", got, want)
 	}
 	out := t.TempDir()

@@ -262,11 +262,6 @@ func measureRequests(o options, s *report.Section) error {
 		}
 		fmt.Println(line(row))
 	}
-	row := s.Row("memory after these rows")
-	for _, t := range targets {
-		row.Add(t.name, report.Values{report.RSS: t.memory()})
-	}
-	fmt.Println(line(row))
 	return nil
 }
 
