@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"time"
 
 	"millrace/coord/zk/proto"
@@ -14,6 +15,9 @@ type request struct {
 	size int64 // of the budget
 	txn  tree.Txn
 }
+
+// requests are those that nobody has, to be used again: one is half a KiB.
+var requests = sync.Pool{New: func() any { return new(request) }}
 
 // put gives r to the committer; false: the server ends.
 func (s *Server) put(r *request) bool {
@@ -64,6 +68,10 @@ func (s *Server) committer() {
 				go s.shut(err) // ends by itself; it waits for nobody
 				return
 			}
+		}
+		for _, r := range group {
+			*r = request{}
+			requests.Put(r)
 		}
 		clear(group)
 		clear(txns)

@@ -22,7 +22,9 @@ type conn struct {
 	nc      net.Conn
 	host    string
 	watcher tree.Watcher
-	session int64 // set before anything is read for it, under Server.mu
+	session int64         // set before anything is read for it, under Server.mu
+	frameOf []byte        // the reader's, for the next frame; nil: the last one is a write's, which keeps it
+	q       proto.Request // the reader's, the newest
 
 	mu      sync.Mutex // the last of all locks
 	changed *sync.Cond
@@ -158,7 +160,7 @@ func (c *conn) read() {
 }
 
 // frame reads one, whose bytes the budget has been asked for.
-func (c *conn) frame(r io.Reader) ([]byte, bool) {
+func (c *conn) frame(r *bufio.Reader) ([]byte, bool) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, false
@@ -171,10 +173,21 @@ func (c *conn) frame(r io.Reader) ([]byte, bool) {
 	if !c.s.budget.take(int64(n)) {
 		return nil, false
 	}
-	frame := make([]byte, n)
-	c.nc.SetReadDeadline(time.Now().Add(helloWait)) // bytes of the budget must not wait for ever
+	if cap(c.frameOf) < int(n) || n > keepFrame {
+		c.frameOf = make([]byte, n)
+	}
+	frame := c.frameOf[:n]
+	if n > keepFrame {
+		c.frameOf = nil
+	}
+	whole := r.Buffered() >= int(n)
+	if !whole {
+		c.nc.SetReadDeadline(time.Now().Add(helloWait)) // bytes of the budget must not wait for ever
+	}
 	_, err := io.ReadFull(r, frame)
-	c.nc.SetReadDeadline(time.Time{})
+	if !whole {
+		c.nc.SetReadDeadline(time.Time{})
+	}
 	if err != nil {
 		c.s.budget.give(int64(n))
 		return nil, false
@@ -183,7 +196,7 @@ func (c *conn) frame(r io.Reader) ([]byte, bool) {
 }
 
 // hello opens or resumes a session.
-func (c *conn) hello(r io.Reader) bool {
+func (c *conn) hello(r *bufio.Reader) bool {
 	frame, ok := c.frame(r)
 	if !ok {
 		return false
@@ -248,8 +261,9 @@ func (c *conn) request(frame []byte) bool {
 		c.s.budget.give(size)
 		return false // expired; its end is on its way
 	}
-	q, err := proto.ParseRequest(h.Op, body)
-	code := proto.OK
+	c.q, err = proto.ParseRequest(h.Op, body)
+	defer func() { c.q = proto.Request{} }() // nothing large is kept for a client that rests
+	q, code := &c.q, proto.OK
 	switch {
 	case errors.Is(err, proto.ErrUnimplemented):
 		code = proto.ErrUnimplemented
@@ -257,11 +271,14 @@ func (c *conn) request(frame []byte) bool {
 		code = proto.ErrMarshalling
 	}
 	if h.Op.Writes() && h.Op != proto.OpCheck && h.Op != proto.OpDeleteContainer && h.Op != proto.OpCreateSession {
-		txn := tree.Txn{Session: c.session, Cxid: h.Xid, Rules: c.s.cfg.Rules, Refused: code, Auth: c.who(), Req: q}
+		c.frameOf = nil
+		r := requests.Get().(*request)
+		r.c, r.xid, r.size = c, h.Xid, size
+		r.txn = tree.Txn{Session: c.session, Cxid: h.Xid, Rules: c.s.cfg.Rules, Refused: code, Auth: c.who(), Req: *q}
 		c.mu.Lock()
 		c.pending++
 		c.mu.Unlock()
-		return c.s.put(&request{c: c, xid: h.Xid, size: size, txn: txn})
+		return c.s.put(r)
 	}
 	defer c.s.budget.give(size)
 	switch {
@@ -269,12 +286,12 @@ func (c *conn) request(frame []byte) bool {
 		c.s.store.View(func(t *tree.Tree) { c.reply(h.Xid, t.Zxid(), &proto.Result{Op: h.Op}) })
 		return true
 	case h.Op == proto.OpAuth && code == proto.OK:
-		return c.prove(h.Xid, &q)
+		return c.prove(h.Xid, q)
 	}
 	if !c.wait(0) {
 		return false
 	}
-	c.answerRead(h, &q, code)
+	c.answerRead(h, q, code)
 	if code == proto.ErrUnimplemented { // no such operation: ZooKeeper says so and hangs up
 		c.finish()
 		return false
@@ -297,12 +314,8 @@ func (c *conn) prove(xid int32, q *proto.Request) bool {
 
 // answerRead reads the tree and puts the answer in line while it is held.
 func (c *conn) answerRead(h proto.Header, q *proto.Request, code proto.Code) {
-	hold := c.s.store.View
-	if tree.Arms(q) {
-		hold = c.s.store.Change
-	}
 	who := tree.Reader{Session: c.session, Watcher: c.watcher, Auth: c.who(), SkipACL: c.s.cfg.Rules&tree.SkipACL != 0}
-	hold(func(t *tree.Tree) {
+	read := func(t *tree.Tree) {
 		res := proto.Result{Op: h.Op, Err: code}
 		var events []tree.Event
 		switch {
@@ -318,7 +331,12 @@ func (c *conn) answerRead(h proto.Header, q *proto.Request, code proto.Code) {
 			})
 		}
 		c.reply(h.Xid, t.Zxid(), &res)
-	})
+	}
+	if tree.Arms(q) {
+		c.s.store.Change(read)
+	} else {
+		c.s.store.View(read)
+	}
 }
 
 // fourLetters answers a four-letter word, and reports whether it was one.

@@ -31,6 +31,7 @@ type Config struct {
 	Rules       tree.Rules    // enforceQuota, extendedTypesEnabled, skipACL
 	SuperDigest string        // DigestAuthenticationProvider.superDigest; "": nobody
 	Words       []string      // 4lw.commands.whitelist; nil: srvr; "*": all that there are
+	LeanMemory  bool          // the process serves nothing else: GOGC is set so that little garbage gathers beside the tree
 	ServerID    uint8         // the top byte of session ids; at most 254
 	Logger      *slog.Logger  // nil: discarded
 }
@@ -193,12 +194,16 @@ func (s *Server) ticker() {
 	every := time.NewTicker(s.cfg.Tick)
 	defer every.Stop()
 	reaped := time.Now()
+	var memory lean
 	s.tracker.Advance(time.Since(s.began))
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-every.C:
+		}
+		if s.cfg.LeanMemory {
+			memory.adjust()
 		}
 		for _, id := range s.tracker.Advance(time.Since(s.began)) {
 			s.put(&request{txn: tree.Txn{Session: id, Rules: tree.Internal, Req: proto.Request{Op: proto.OpCloseSession}}})
