@@ -116,6 +116,9 @@ func (s *Server) Err() error {
 	return s.failed
 }
 
+// Done is closed when the service ends, by Close or because of Err.
+func (s *Server) Done() <-chan struct{} { return s.stop }
+
 // Close ends all connections, but no session, and waits for everything of the server's.
 // The store stays its owner's.
 func (s *Server) Close() {

@@ -1,7 +1,11 @@
 package zookeeper
 
 import (
+	"bufio"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"millrace/tools/compat/harness"
@@ -54,6 +58,46 @@ func checksOf(of string, begin startFunc) []harness.Check {
 	}
 	return out
 }
+
+// startOurs runs 'millrace coordinator' with the same settings.
+func startOurs(e *harness.Env) (*target, error) {
+	args := []string{"coordinator"}
+	for _, o := range []string{"clientPort=0", "dataDir=" + filepath.Join(e.Dir, "coordination"), "maxClientCnxns=0", "4lw.commands.whitelist=*",
+		"extendedTypesEnabled=true", "enforceQuota=true", "superDigest=" + superDigest} {
+		args = append(args, "--override", o)
+	}
+	return startCoordinator(e, args)
+}
+
+// startCoordinator runs our binary and waits for its ready line.
+func startCoordinator(e *harness.Env, args []string) (*target, error) {
+	log, err := os.OpenFile(filepath.Join(e.Dir, "coordinator.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := e.Command(filepath.Join(e.Bin, "millrace"), args...)
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, rest, ok := strings.Cut(line, "ready coordinator=")
+	if err != nil || !ok {
+		cmd.Process.Kill()
+		cmd.Wait()
+		return nil, fmt.Errorf("no ready line, see %s: %q", log.Name(), line)
+	}
+	addr, _, _ := strings.Cut(rest, " ")
+	return &target{addr: addr, stop: func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() }}, nil
+}
+
+// Checks are the checks of the coordination service.
+func Checks() []harness.Check { return checksOf("", startOurs) }
 
 // Reference are the checks against Apache ZooKeeper itself: what they must pass for a judgement over ours to mean anything.
 func Reference() []harness.Check { return checksOf(" (Apache ZooKeeper)", startReference) }
