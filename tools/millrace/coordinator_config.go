@@ -15,8 +15,7 @@ import (
 
 	"github.com/magiconair/properties"
 
-	"millrace/coord/zk/proto"
-	"millrace/coord/zk/server"
+	"millrace/coord/zk"
 	"millrace/coord/zk/tree"
 	"millrace/tools/internal/cli"
 )
@@ -24,11 +23,7 @@ import (
 // coordinatorConfig is what the keys of a zoo.cfg come to.
 type coordinatorConfig struct {
 	host, port string
-	dir        string // of everything but the log, if logDir is given
-	logDir     string
-	snapEvery  int
-	snapKeep   int
-	server     server.Config // without Listener, Store, Secret
+	zk.Options
 }
 
 // coordinatorKey is one key of ZooKeeper's configuration: what it does, for the help,
@@ -45,28 +40,27 @@ var coordinatorKeys = []coordinatorKey{
 		return err
 	}},
 	{"clientPortAddress", "the address it is bound to; without it all of the machine's if there is a file, else 127.0.0.1", func(c *coordinatorConfig, v string) error { c.host = v; return nil }},
-	{"dataDir", "the folder of snapshots and log; never one of Apache ZooKeeper's", func(c *coordinatorConfig, v string) error { c.dir = v; return nil }},
-	{"dataLogDir", "the folder of the log, if it is another", func(c *coordinatorConfig, v string) error { c.logDir = v; return nil }},
-	{"tickTime", "ms: how finely sessions expire (2000)", ticks(func(c *coordinatorConfig) *time.Duration { return &c.server.Tick }, 1)},
-	{"minSessionTimeout", "ms (2 ticks)", ticks(func(c *coordinatorConfig) *time.Duration { return &c.server.MinTimeout }, -1)},
-	{"maxSessionTimeout", "ms (20 ticks)", ticks(func(c *coordinatorConfig) *time.Duration { return &c.server.MaxTimeout }, -1)},
+	{"dataDir", "the folder of snapshots and log; never one of Apache ZooKeeper's", func(c *coordinatorConfig, v string) error { c.Dir = v; return nil }},
+	{"tickTime", "ms: how finely sessions expire (2000)", ticks(func(c *coordinatorConfig) *time.Duration { return &c.Tick }, 1)},
+	{"minSessionTimeout", "ms (2 ticks)", ticks(func(c *coordinatorConfig) *time.Duration { return &c.MinTimeout }, -1)},
+	{"maxSessionTimeout", "ms (20 ticks)", ticks(func(c *coordinatorConfig) *time.Duration { return &c.MaxTimeout }, -1)},
 	{"maxClientCnxns", "connections from one address (60); 0 is no limit", func(c *coordinatorConfig, v string) (err error) {
-		if c.server.MaxPerHost, err = within(v, 0, math.MaxInt32); c.server.MaxPerHost == 0 {
-			c.server.MaxPerHost = -1
+		if c.MaxPerHost, err = within(v, 0, math.MaxInt32); c.MaxPerHost == 0 {
+			c.MaxPerHost = -1
 		}
 		return err
 	}},
 	{"4lw.commands.whitelist", "four-letter words that are answered (srvr); * is all", func(c *coordinatorConfig, v string) error {
-		c.server.Words = []string{}
+		c.Words = []string{}
 		for _, w := range strings.Split(v, ",") {
 			if w = strings.TrimSpace(w); w != "" {
-				c.server.Words = append(c.server.Words, w)
+				c.Words = append(c.Words, w)
 			}
 		}
 		return nil
 	}},
 	{"jute.maxbuffer", "bytes of the largest request (1048575)", func(c *coordinatorConfig, v string) (err error) {
-		c.server.MaxRequest, err = within(v, 1024, 1<<30)
+		c.MaxRequest, err = within(v, 1024, 1<<30)
 		return err
 	}},
 	{"enforceQuota", "true: hard quotas are enforced (false)", rule(tree.EnforceQuota, "true", "false")},
@@ -75,11 +69,11 @@ var coordinatorKeys = []coordinatorKey{
 	{"DigestAuthenticationProvider.superDigest", "user:digest of who may do everything", setSuper},
 	{"superDigest", "the same, shorter", setSuper},
 	{"snapCount", "transactions from one snapshot to the next (100000)", func(c *coordinatorConfig, v string) (err error) {
-		c.snapEvery, err = within(v, 2, math.MaxInt32)
+		c.SnapshotEvery, err = within(v, 2, math.MaxInt32)
 		return err
 	}},
 	{"autopurge.snapRetainCount", "snapshots kept (3)", func(c *coordinatorConfig, v string) (err error) {
-		c.snapKeep, err = within(v, 1, 1000)
+		c.Keep, err = within(v, 1, 1000)
 		return err
 	}},
 }
@@ -88,7 +82,7 @@ func setSuper(c *coordinatorConfig, v string) error {
 	if user, digest, ok := strings.Cut(v, ":"); !ok || user == "" || digest == "" {
 		return errors.New("must read user:digest")
 	}
-	c.server.SuperDigest = v
+	c.SuperDigest = v
 	return nil
 }
 
@@ -114,9 +108,9 @@ func rule(r tree.Rules, on, off string) func(*coordinatorConfig, string) error {
 	return func(c *coordinatorConfig, v string) error {
 		switch strings.ToLower(v) {
 		case on:
-			c.server.Rules |= r
+			c.Rules |= r
 		case off:
-			c.server.Rules &^= r
+			c.Rules &^= r
 		default:
 			return fmt.Errorf("must be %s or %s", on, off)
 		}
@@ -152,7 +146,7 @@ func loadCoordinator(file string, overrides []string, log *slog.Logger) (coordin
 		return err
 	}
 	if file == "" {
-		c.host, c.dir = "127.0.0.1", "./coordination"
+		c.host, c.Dir = "127.0.0.1", "./coordination"
 	} else {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -183,17 +177,14 @@ func loadCoordinator(file string, overrides []string, log *slog.Logger) (coordin
 }
 
 func (c *coordinatorConfig) check() error {
-	if c.dir == "" {
+	if c.Dir == "" {
 		return cli.Usagef("dataDir is not set")
 	}
-	if c.logDir == "" {
-		c.logDir = c.dir
-	}
-	tick := c.server.Tick
+	tick := c.Tick
 	if tick == 0 {
 		tick = 2 * time.Second
 	}
-	low, high := c.server.MinTimeout, c.server.MaxTimeout
+	low, high := c.MinTimeout, c.MaxTimeout
 	if low == 0 {
 		low = 2 * tick
 	}
@@ -203,15 +194,9 @@ func (c *coordinatorConfig) check() error {
 	if low > high {
 		return cli.Usagef("minSessionTimeout is %v and maxSessionTimeout %v: the first must not be the larger", low, high)
 	}
-	for _, dir := range []string{c.dir, c.logDir} {
-		if _, err := os.Stat(filepath.Join(dir, "version-2")); err == nil {
-			return cli.Usagef("%s has data of Apache ZooKeeper (version-2), whose files are not read here: use another dataDir, and 'millrace zk export' and 'import' to bring the tree over", dir)
-		}
+	if _, err := os.Stat(filepath.Join(c.Dir, "version-2")); err == nil {
+		return cli.Usagef("%s has data of Apache ZooKeeper (version-2), whose files are not read here: use another dataDir, and 'millrace zk export' and 'import' to bring the tree over", c.Dir)
 	}
+	c.Address = net.JoinHostPort(c.host, c.port)
 	return nil
 }
-
-func (c *coordinatorConfig) address() string { return net.JoinHostPort(c.host, c.port) }
-
-// secretSize is as much as the passwords that are made with it have.
-const secretSize = 2 * proto.PasswdSize

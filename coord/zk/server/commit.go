@@ -13,6 +13,7 @@ type request struct {
 	xid  int32
 	size int64 // of the budget
 	txn  tree.Txn
+	done chan<- bool // of the service's own, told whether it was stored; has room; nil: nobody asks
 }
 
 // put gives r to the committer; false: the server ends.
@@ -89,6 +90,9 @@ func (s *Server) deliver(events []tree.Event) {
 // answer tells who asked. The tree is held.
 func (s *Server) answer(r *request, zxid int64, res *proto.Result) {
 	c := r.c
+	if r.done != nil {
+		r.done <- true
+	}
 	switch op := r.txn.Req.Op; {
 	case c == nil && op == proto.OpCloseSession: // expired
 		s.mu.Lock()
@@ -116,6 +120,9 @@ func (s *Server) answer(r *request, zxid int64, res *proto.Result) {
 // drop ends the connection of a write that was not stored: its client does not know
 // what has become of it, as after any lost connection.
 func (s *Server) drop(r *request) {
+	if r.done != nil {
+		r.done <- false
+	}
 	if r.c == nil {
 		if r.txn.Req.Op == proto.OpCloseSession { // to be tried again
 			s.tracker.Add(r.txn.Session, s.cfg.MinTimeout)

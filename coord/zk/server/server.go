@@ -119,6 +119,22 @@ func (s *Server) Err() error {
 // Done is closed when the service ends, by Close or because of Err.
 func (s *Server) Done() <-chan struct{} { return s.stop }
 
+// EndSession ends a session as if it had expired: for whoever knows that its client is gone. It returns once the session's nodes are.
+func (s *Server) EndSession(id int64) error {
+	done := make(chan bool, 1)
+	if s.put(&request{done: done, txn: tree.Txn{Session: id, Rules: tree.Internal, Req: proto.Request{Op: proto.OpCloseSession}}}) {
+		select {
+		case stored := <-done:
+			if stored {
+				s.tracker.Remove(id)
+				return nil
+			}
+		case <-s.stop:
+		}
+	}
+	return fmt.Errorf("session 0x%x could not be ended", id)
+}
+
 // Close ends all connections, but no session, and waits for everything of the server's.
 // The store stays its owner's.
 func (s *Server) Close() {
