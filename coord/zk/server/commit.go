@@ -9,11 +9,12 @@ import (
 
 // request is a write on its way.
 type request struct {
-	c    *conn // nil: the service's own
-	xid  int32
-	size int64 // of the budget
-	txn  tree.Txn
-	done chan<- bool // of the service's own, told whether it was stored; has room; nil: nobody asks
+	c     *conn // nil: the service's own
+	xid   int32
+	size  int64     // of the budget
+	begun time.Time // when it was read; zero of the service\'s own
+	txn   tree.Txn
+	done  chan<- bool // of the service's own, told whether it was stored; has room; nil: nobody asks
 }
 
 // put gives r to the committer; false: the server ends.
@@ -66,6 +67,7 @@ func (s *Server) committer() {
 				return
 			}
 		}
+		s.warnQuotas(txns[:n])
 		clear(group)
 		clear(txns)
 	}
@@ -107,7 +109,7 @@ func (s *Server) answer(r *request, zxid int64, res *proto.Result) {
 	case op == proto.OpCreateSession: // hello answers; tracked here, or nobody might
 		s.tracker.Add(r.txn.Session, time.Duration(r.txn.Req.Timeout)*time.Millisecond)
 	default:
-		c.reply(r.xid, zxid, res)
+		c.reply(op, r.begun, r.xid, zxid, res)
 		if op == proto.OpCloseSession {
 			s.tracker.Remove(r.txn.Session)
 			c.finish()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/coord/zk/expiry"
@@ -76,6 +77,11 @@ type Server struct {
 	began   time.Time
 	running sync.WaitGroup
 
+	meter      meter
+	authFailed atomic.Int64
+	traceMask  atomic.Int64
+	overSoft   map[string]time.Time // quotas warned of, and when; the committer's
+
 	mu       sync.Mutex // after the store's
 	stopped  bool
 	conns    map[tree.Watcher]*conn
@@ -96,6 +102,7 @@ func Start(cfg Config) (*Server, error) {
 		conns: map[tree.Watcher]*conn{}, sessions: map[int64]*conn{}, hosts: map[string]int{},
 		nextID: int64(uint64(time.Now().UnixMilli())<<24>>8) | int64(uint64(cfg.ServerID)<<56),
 	}
+	s.traceMask.Store(traceMask)
 	s.budget.init(max(budgetBytes, int64(cfg.MaxRequest)))
 	s.store.View(func(t *tree.Tree) {
 		t.Sessions(func(id int64, timeout int32) { s.tracker.Add(id, time.Duration(timeout)*time.Millisecond) })
