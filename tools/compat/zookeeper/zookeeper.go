@@ -51,6 +51,7 @@ func checksOf(of string, begin startFunc) []harness.Check {
 	out := []harness.Check{
 		check("Apache Curator 5.9.0", "21 recipes", 3*time.Minute, curator),
 		check("zkCli 3.9.5", "every command, compared with Apache ZooKeeper", 3*time.Minute, shell),
+		check("go-zookeeper 1.0.4", "nodes, multi, auth, watches over a reconnect, expiry", 3*time.Minute, goZookeeper),
 		check("kazoo "+kazooVersion, "its own test-suite", 8*time.Minute, kazoo),
 	}
 	for _, g := range junitGroups {
