@@ -279,3 +279,41 @@ func (v *victim) whole(c *zkclient.Client, acked []string) {
 		v.t.Fatalf("a multi is not whole: %s set /last and made nothing", last)
 	}
 }
+
+// Claim: a process that was stopped for longer than every time-out expires nobody for it,
+// neither who asked meanwhile nor who could only ask afterwards.
+// Method: SIGSTOP for three time-outs of sessions that then go on.
+func TestCoordinatorStopped(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &victim{t: t, addr: l.Addr().String(), dir: t.TempDir()}
+	l.Close()
+	v.start()
+	defer func() { v.kill() }()
+	const timeout = 2 * time.Second
+	clients := []*zkclient.Client{v.dial(timeout), v.dial(timeout)}
+	for i, c := range clients {
+		mustDo(t, c, proto.Request{Op: proto.OpCreate, Path: fmt.Sprintf("/e%d", i), Data: []byte{}, Mode: proto.Ephemeral})
+	}
+	v.cmd.Process.Signal(syscall.SIGSTOP)
+	asked := make(chan error, 1)
+	go func() { // ends with the answer
+		_, err := clients[0].Do(proto.Request{Op: proto.OpPing})
+		asked <- err
+	}()
+	time.Sleep(3 * timeout) // the stop itself
+	v.cmd.Process.Signal(syscall.SIGCONT)
+	if _, err := clients[1].Do(proto.Request{Op: proto.OpPing}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-asked; err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range clients {
+		if s := mustDo(t, c, proto.Request{Op: proto.OpExists, Path: fmt.Sprintf("/e%d", i)}); s.Stat.EphemeralOwner != c.Session {
+			t.Errorf("session %d: %+v", i, s.Stat)
+		}
+	}
+}
