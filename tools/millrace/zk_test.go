@@ -244,8 +244,8 @@ func TestZkExportImport(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if fmt.Sprint(text2(x)) != fmt.Sprint(text2(y)) || !x.Exact || len(x.Nodes) != 9 {
-			t.Errorf("exported %s\nimported %s", text2(x), text2(y))
+		if fmt.Sprint(nodesText(x)) != fmt.Sprint(nodesText(y)) || !x.Exact || len(x.Nodes) != 9 {
+			t.Errorf("exported %s\nimported %s", nodesText(x), nodesText(y))
 		}
 		fails(t, cli.ExitNotFound, "nothing was done", "zk", "import", file, "-s", to)
 		must(t, "", "zk", "set", "/k/empty", "changed", "-s", to)
@@ -263,8 +263,8 @@ func TestZkExportImport(t *testing.T) {
 	})
 }
 
-// text2 is an export's nodes without the zxid.
-func text2(x zkExport) string {
+// nodesText is an export's nodes without the zxid.
+func nodesText(x zkExport) string {
 	b, _ := json.Marshal(x.Nodes)
 	return string(b)
 }

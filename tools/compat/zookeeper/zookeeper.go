@@ -52,10 +52,10 @@ func checksOf(of string, begin startFunc) []harness.Check {
 		check("Apache Curator 5.9.0", "21 recipes", 3*time.Minute, curator),
 		check("zkCli 3.9.5", "every command, compared with Apache ZooKeeper", 3*time.Minute, shell),
 		check("go-zookeeper 1.0.4", "nodes, multi, auth, watches over a reconnect, expiry", 3*time.Minute, goZookeeper),
-		check("kazoo "+kazooVersion, "its own test-suite", 8*time.Minute, kazoo),
+		check("kazoo "+kazooVersion, "its own test-suite", 15*time.Minute, kazoo),
 	}
 	for _, g := range junitGroups {
-		out = append(out, check("ZooKeeper 3.9.5's JUnit tests", g.name, 8*time.Minute, func(e *harness.Env, s *target) error { return junit(e, s, g) }))
+		out = append(out, check("ZooKeeper 3.9.5's JUnit tests", g.name, 15*time.Minute, func(e *harness.Env, s *target) error { return junit(e, s, g) }))
 	}
 	return out
 }
