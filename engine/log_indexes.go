@@ -55,7 +55,7 @@ func (u *unsyncedIndexes) bound() Offset {
 	return bound
 }
 
-// checkpointPoint is the recovery point as a checkpoint file may tell it.
+// checkpointPoint is the recovery point as a checkpoint file may tell it (L10).
 func (l *Log) checkpointPoint() Offset {
 	return max(0, min(l.RecoveryPoint(), l.unindexed.bound()))
 }

@@ -28,6 +28,10 @@ const (
 	// reapEvery and reapMost are ZooKeeper's: containers are looked at each minute.
 	reapEvery = time.Minute
 	reapMost  = 10_000
+	// quotaWarnEvery is how often one exceeded soft quota is logged; quotaWarnMost how many
+	// are remembered, before all are forgotten and may be logged again.
+	quotaWarnEvery = time.Minute
+	quotaWarnMost  = 10_000
 )
 
 const _ = uint(maxOut - softOut)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/coord/zk/expiry"
@@ -77,6 +78,11 @@ type Server struct {
 	began   time.Time
 	running sync.WaitGroup
 
+	meter      meter
+	authFailed atomic.Int64
+	traceMask  atomic.Int64
+	overSoft   map[string]time.Time // quotas warned of, and when; the committer's
+
 	mu       sync.Mutex // after the store's
 	stopped  bool
 	conns    map[tree.Watcher]*conn
@@ -97,6 +103,7 @@ func Start(cfg Config) (*Server, error) {
 		conns: map[tree.Watcher]*conn{}, sessions: map[int64]*conn{}, hosts: map[string]int{},
 		nextID: int64(uint64(time.Now().UnixMilli())<<24>>8) | int64(uint64(cfg.ServerID)<<56),
 	}
+	s.traceMask.Store(traceMask)
 	s.budget.init(max(budgetBytes, int64(cfg.MaxRequest)))
 	s.store.View(func(t *tree.Tree) {
 		t.Sessions(func(id int64, timeout int32) { s.tracker.Add(id, time.Duration(timeout)*time.Millisecond) })
@@ -115,6 +122,25 @@ func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
+}
+
+// Done is closed when the service ends, by Close or because of Err.
+func (s *Server) Done() <-chan struct{} { return s.stop }
+
+// EndSession ends a session as if it had expired: for whoever knows that its client is gone. It returns once the session's nodes are.
+func (s *Server) EndSession(id int64) error {
+	done := make(chan bool, 1)
+	if s.put(&request{done: done, txn: tree.Txn{Session: id, Rules: tree.Internal, Req: proto.Request{Op: proto.OpCloseSession}}}) {
+		select {
+		case stored := <-done:
+			if stored {
+				s.tracker.Remove(id)
+				return nil
+			}
+		case <-s.stop:
+		}
+	}
+	return fmt.Errorf("session 0x%x could not be ended", id)
 }
 
 // Close ends all connections, but no session, and waits for everything of the server's.

@@ -83,6 +83,35 @@ func (t *Tree) exceeds(prefix string, bytes, count int64) bool {
 	return over("count", count, "countHardLimit") || over("bytes", bytes, "byteHardLimit")
 }
 
+// SoftQuota is a limit that only warns, and what there is instead.
+type SoftQuota struct {
+	Path         string // that has the quota
+	What         string // "count" or "bytes"
+	Limit, Usage int64
+}
+
+// HasQuotas says whether there is any quota at all.
+func (t *Tree) HasQuotas() bool { return len(t.quotas) > 0 }
+
+// OverSoft is the soft quota above path that is exceeded, if there is one.
+func (t *Tree) OverSoft(path string) (SoftQuota, bool) {
+	prefix := t.quotaFor(path)
+	if prefix == "" {
+		return SoftQuota{}, false
+	}
+	limit, stat := t.find(quotaPath+prefix+"/"+limitName), t.find(quotaPath+prefix+"/"+statName)
+	if limit == 0 || stat == 0 {
+		return SoftQuota{}, false
+	}
+	l, s := parseTrack(string(t.nodes.at(limit).data())), parseTrack(string(t.nodes.at(stat).data()))
+	for _, what := range []string{"count", "bytes"} {
+		if n := l.get(what); n > -1 && s.get(what) > n {
+			return SoftQuota{prefix, what, n, s.get(what)}, true
+		}
+	}
+	return SoftQuota{}, false
+}
+
 // account adds to the counters of the quota that path is under, if there is one.
 func (c *change) account(path string, bytes, count int64) {
 	prefix := c.t.quotaFor(path)
