@@ -66,8 +66,8 @@ bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targe
 bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
 	$(GO) run ./benchmarks/limits -restart
 
-bench-scale: build ## 20,000 partitions, and 30 GB of data (free space: 45 GB): times, memory, descriptors, maps, messages/s; SCALE='-partitions 2000 -data 1,3'
-	$(GO) run ./benchmarks/limits -scale -out benchmarks/results $(SCALE)
+bench-scale: build ## 20,000 partitions, and 30 GB of data (free space: 45 GB): times, memory, descriptors, maps, messages/s; SCALE='-life 2000 -partitions 1,1000 -data 1,3 -rounds 2', 0 for none
+	$(GO) run ./benchmarks/limits -scale -duration 1s -out benchmarks/results $(SCALE)
 
 bench-peers: build ## Kafka, NATS JetStream, Redis streams, RabbitMQ streams and Jafka beside Millrace: half an hour on a quiet machine; PEERS='-sections limits'
 	@mkdir -p .cache
