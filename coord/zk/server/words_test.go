@@ -178,6 +178,11 @@ func TestSoftQuotasWarn(t *testing.T) {
 	}
 	eventually(t, "no warning", func() bool { return strings.Contains(log.String(), "path=/q what=count limit=2 usage=3") })
 	c.do(create("/other", proto.Persistent))
+	for _, path := range []string{"", "no-slash", "/q/"} { // refused, and no reason to fall over
+		if h, _ := c.do(create(path, proto.Persistent)); h.Err != proto.ErrBadArguments {
+			t.Fatalf("%q: %v", path, h.Err)
+		}
+	}
 	if n := strings.Count(log.String(), "soft quota"); n != 1 {
 		t.Fatal(log.String())
 	}

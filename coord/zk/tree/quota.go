@@ -63,7 +63,7 @@ func (t *Tree) quotaFor(path string) string {
 		if _, ok := t.quotas[path]; ok {
 			return path
 		}
-		path = path[:strings.LastIndexByte(path, '/')]
+		path = path[:max(0, strings.LastIndexByte(path, '/'))] // a refused request's path may have none
 	}
 	return ""
 }
