@@ -166,7 +166,7 @@ func (f *folders) follow(img *coord.Image) {
 func (f *folders) begin(t *testing.T, s *Service) {
 	t.Helper()
 	f.mu.Lock()
-	a, err := s.Adopt(context.Background(), slices.Collect(maps.Values(f.made)))
+	a, err := s.Adopt(context.Background(), slices.Collect(maps.Values(f.made)), 0)
 	if err == nil && len(a.Strays) > 0 {
 		t.Errorf("folders that nobody knows: %+v", a.Strays)
 	}
