@@ -15,14 +15,20 @@ const (
 )
 
 // syncGently syncs files for a pass beside the rounds. All at once, gigabytes of segments may stand in the device's queue before the next block of the
-// journal. So what a file has unwritten is written out piece by piece, and then a few files are synced at a time; between two of these a round
-// that is running comes first. No lock of a file is held while it is waited for.
+// journal. So what is unwritten is written out piece by piece; few files are then synced a few at a time, and many, whose syncs would be as many
+// commits of the file system's own journal, by one sync of the file system. Between two of these a round that is running comes first. No
+// lock of a file is held while it is waited for.
 //
 // Rounds that follow each other without a gap would keep a pass from ever ending: it waits for the end of one, then goes on beside the
 // next. And if no free file is left, rounds depend on the pass, and it hurries.
 func (j *Journal) syncGently(files []vfs.File) error {
+	spare := j.piece // so much may be left to a file's sync
+	if len(files) > passMany {
+		spare = 0
+	}
+	var since int64 // bytes written out since a round could pass
 	for _, f := range files {
-		if err := j.writeOut(f); err != nil {
+		if err := j.writeOut(f, spare, &since); err != nil {
 			return err
 		}
 	}
@@ -30,7 +36,10 @@ func (j *Journal) syncGently(files []vfs.File) error {
 		return vfs.SyncMany(j.fs, j.dataDir, files)
 	}
 	for len(files) > 0 {
-		n := min(len(files), passFiles)
+		n := len(files)
+		if n <= passMany {
+			n = min(n, passFiles)
+		}
 		j.letRoundPass()
 		if err := vfs.SyncMany(j.fs, j.dataDir, files[:n]); err != nil {
 			return err
@@ -40,19 +49,27 @@ func (j *Journal) syncGently(files []vfs.File) error {
 	return nil
 }
 
-// writeOut writes what f has unwritten, unless a sync will do with one write. An error is that of a sync.
-func (j *Journal) writeOut(f vfs.File) error {
+// writeOut writes what f has unwritten if that is more than spare. An error is that of a sync.
+func (j *Journal) writeOut(f vfs.File, spare int64, since *int64) error {
 	dirty, err := f.Dirty()
-	if errors.Is(err, vfs.ErrUnsupported) || err == nil && dirty <= j.piece {
+	if errors.Is(err, vfs.ErrUnsupported) || err == nil && dirty <= spare {
 		return nil
 	}
 	var size int64
 	if err == nil {
 		size, err = f.Size()
 	}
-	for at := int64(0); at < size && err == nil; at += j.piece {
-		j.letRoundPass()
-		err = f.WriteOut(at, j.piece)
+	step := j.piece
+	if dirty <= step {
+		step = size // wherever it is in the file
+	}
+	for at := int64(0); at < size && err == nil; at += step {
+		if *since == 0 || *since+min(dirty, step) > j.piece {
+			j.letRoundPass()
+			*since = 0
+		}
+		err = f.WriteOut(at, step)
+		*since += min(dirty, step)
 	}
 	return err
 }

@@ -98,6 +98,49 @@ func TestAPassDoesOneThingBesideEachRound(t *testing.T) {
 	})
 }
 
+// Claim: many files with little each are written out first, no more beside a round than one piece in all, and take one sync of the file system.
+func TestAPassOverManyFilesSyncsTheFileSystem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := gentleJournal(t)
+		disk := j.fs.(*faultfs.Disk)
+		syncs := 0
+		disk.AfterOperation(func(op faultfs.Op) {
+			if op.Kind == faultfs.OpSyncFS {
+				syncs++
+			}
+		})
+		var did deeds
+		var files []vfs.File
+		for i := range passMany + 6 {
+			files = append(files, &gentleFile{name: fmt.Sprint(i), size: 900, dirty: 40, did: &did})
+		}
+		j.begin(1)
+		done := make(chan error, 1)
+		go func() { done <- j.syncGently(files) }() // ends with the pass
+		synctest.Wait()
+		if got := did.take(); len(got) != 0 {
+			t.Errorf("beside the round that ran before: %q", got)
+		}
+		for i := range len(files) / 2 {
+			j.begin(uint64(i + 2))
+			synctest.Wait()
+			if got, want := did.take(), []string{fmt.Sprintf("%d [0,900)", 2*i), fmt.Sprintf("%d [0,900)", 2*i+1)}; !slices.Equal(got, want) {
+				t.Errorf("beside round %d: %q, want %q", i+2, got, want)
+			}
+		}
+		if syncs != 0 {
+			t.Error("synced before all was written out and a round could pass")
+		}
+		j.begin(0)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := did.take(); syncs != 1 || len(got) != 0 {
+			t.Errorf("%d syncs of the file system, and %q", syncs, got)
+		}
+	})
+}
+
 // Claim: a pass does not wait for a round that waits for the pass: one that empties the journal, or all when no free file is left.
 func TestAPassWaitsForNoRoundThatWaitsForIt(t *testing.T) {
 	for name, press := range map[string]func(j *Journal){
