@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -208,13 +209,33 @@ func (s *Service) resync() error {
 	return err
 }
 
-// makeNodes makes the nodes that every broker makes at its start.
+// makeNodes makes the nodes that every broker makes at its start: those that are missing, in one multi, unless another broker makes them just now.
 func (s *Service) makeNodes() error {
-	for _, paths := range [][]string{znode.AlwaysThere, znode.AlwaysOurs} {
-		for _, path := range paths {
-			if err := s.ensure(path); err != nil {
-				return err
-			}
+	paths := slices.Concat(znode.AlwaysThere, znode.AlwaysOurs)
+	there := make([]bool, len(paths))
+	err := s.each(len(paths), func(i int) error {
+		stat, err := s.mu.conn.Exists(paths[i], false)
+		there[i] = stat != nil
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var ops []any
+	for i, path := range paths {
+		if !there[i] {
+			ops = append(ops, create(path, nil))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err = multi(s.mu.conn, ops...); !isNodeExists(err) {
+		return err
+	}
+	for _, path := range paths {
+		if err := s.ensure(path); err != nil {
+			return err
 		}
 	}
 	return nil
