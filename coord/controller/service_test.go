@@ -54,7 +54,7 @@ func within(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Claim: a broker cannot tell this Service from coord/single's.
+// Claim: the Service does what a broker relies on.
 // Method: the contract, over a tree in memory.
 func TestContract(t *testing.T) {
 	contract.Run(t, func(t *testing.T) contract.Cluster {
