@@ -163,8 +163,8 @@ func (w *cleanWriter) begin(e entry) error {
 			return l.storageError("clean", err)
 		}
 	}
-	s.index = l.indexes.DeferOffset(l.fs(), s.path(indexSuffix)+cleanedSuffix, int64(s.base), w.pass.config.IndexBytes, true)
-	s.times = l.indexes.DeferTime(l.fs(), s.path(timeSuffix)+cleanedSuffix, int64(s.base), w.pass.config.IndexBytes, true)
+	s.index = l.indexes.DeferOffset(s.folder.forIndexes(), s.path(indexSuffix)+cleanedSuffix, int64(s.base), w.pass.config.IndexBytes, true)
+	s.times = l.indexes.DeferTime(s.folder.forIndexes(), s.path(timeSuffix)+cleanedSuffix, int64(s.base), w.pass.config.IndexBytes, true)
 	if err := errors.Join(s.index.Load(), s.times.Load()); err != nil {
 		return l.storageError("clean", err)
 	}
@@ -206,7 +206,7 @@ func (w *cleanWriter) close() error {
 		w.aborted = nil
 	}
 	s.tsKnown.Store(true)
-	if err := errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal(), w.file.Sync()); err != nil {
+	if err := errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal(), s.syncIndexes(), w.file.Sync()); err != nil {
 		return l.storageError("clean", err)
 	}
 	return nil

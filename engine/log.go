@@ -85,7 +85,8 @@ type Log struct {
 	}
 	flushes sync.WaitGroup // running flush.ms timers
 
-	cleaning cleaning
+	cleaning  cleaning
+	unindexed unsyncedIndexes
 }
 
 // Start is the first offset a reader may ask for.
@@ -270,6 +271,9 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	if err == nil {
 		err = errors.Join(l.writeSnapshot(l.End()), l.epochs.Flush())
+	}
+	if err == nil && l.standalone != nil {
+		err = l.completeIndexes()
 	}
 	list := *l.segments.Load()
 	for i, s := range list {

@@ -44,7 +44,7 @@ func (n *unsyncedNames) Sync() error {
 	if n.done.Load() >= made {
 		return nil
 	}
-	if err := n.folder.fs.SyncDir(n.folder.dir()); err != nil {
+	if err := n.folder.syncNames(); err != nil {
 		return err
 	}
 	n.done.Store(made)

@@ -269,10 +269,14 @@ func (l *Log) recovered(synced bool) error {
 		}
 	}
 	if !synced {
+		if err := l.syncRecoveredIndexes(); err != nil {
+			return fmt.Errorf("sync %s after recovery: %w", l.Dir(), err)
+		}
 		if err := l.fs().SyncDir(l.Dir()); err != nil {
 			return fmt.Errorf("sync %s after recovery: %w", l.Dir(), err)
 		}
 	}
+	l.indexesSynced()
 	l.synced.Store(l.end.Load())
 	l.durable.Store(l.end.Load())
 	if err := l.fs().Remove(l.file(suspectName)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -83,6 +83,7 @@ func (l *Log) roll(base Offset) error {
 			l.logger.Warn("producer snapshot not written; the next recovery reads more", "log", l.Dir(), "error", err)
 		}
 	}
+	l.unindexed.add(old)
 	l.addSegment(fresh)
 	old.folder.files.sealed(old)
 	if synced {

@@ -92,7 +92,10 @@ func (s *standalone) write(l *Log) error {
 	if err := start.Write(l.fs(), l.file(checkpoint.LogStarts)); err != nil {
 		return err
 	}
-	point := checkpoint.Offsets{s.key: int64(l.RecoveryPoint())}
+	if err := l.syncIndexes(); err != nil {
+		return err
+	}
+	point := checkpoint.Offsets{s.key: int64(l.checkpointPoint())}
 	return point.Write(l.fs(), l.file(checkpoint.RecoveryPoints))
 }
 

@@ -232,6 +232,9 @@ type wholeSync struct {
 // Sync is vfs.File's.
 func (w wholeSync) Sync() error { return w.home.folder.fs.SyncFS(w.home.journal.DataDir()) }
 
+// Dirty is vfs.File's: of files that are closed nothing can be written out piece by piece.
+func (w wholeSync) Dirty() (int64, error) { return 0, nil }
+
 // lists tells whether s is one of the log's segments now. Caller holds mu.
 func (l *Log) lists(s *segment) bool {
 	list := l.segments.Load()
@@ -267,6 +270,14 @@ func (l *Log) closeFiles() {
 	for _, s := range *l.segments.Load() {
 		s.closeFile()
 	}
+}
+
+// syncNames syncs the names in the folder, which keeps its own meanwhile: a sync under a name that a deletion
+// has just taken away would fail, and take the directory offline.
+func (f *folder) syncNames() error {
+	f.moving.RLock()
+	defer f.moving.RUnlock()
+	return f.fs.SyncDir(f.dir())
 }
 
 // rename gives the folder another name. Nobody opens a segment in it meanwhile.

@@ -236,7 +236,7 @@ func (l *Log) repairIndex(s *segment, cause error) error {
 	if isActive {
 		return nil
 	}
-	return errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal())
+	return errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal(), s.syncIndexes())
 }
 
 // rebuild fills both indexes from the headers of all batches. Caller holds Log.mu.

@@ -199,7 +199,44 @@ func (r *recovery) trueEntry(s *segment, from Offset) (int64, Offset, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return int64(at), base, errors.Join(s.index.TruncateTo(off+1), s.times.TruncateTo(off+1))
+	if err := errors.Join(s.index.TruncateTo(off+1), s.times.TruncateTo(off+1)); err != nil {
+		return 0, 0, err
+	}
+	if !r.clean {
+		err = r.timesReach(s, int64(at))
+	}
+	return int64(at), base, err
+}
+
+// timesReach looks whether the time index of a segment tells of all that lies below position at, where the scan
+// begins. It is not synced while the segment is active, so a loss of power may have taken its last entries and left
+// those of the other index. As a rule an entry of the one comes with one of the other, and there is one header to
+// look at; more only if timestamps did not rise.
+func (r *recovery) timesReach(s *segment, at int64) error {
+	ts, off, ok := s.times.Last()
+	pos := int64(0)
+	if !ok {
+		ts = -1
+	} else if e, found, err := s.locate(Offset(off)); err != nil {
+		return err
+	} else if !found || e.last != Offset(off) {
+		return errIndexLies
+	} else {
+		pos = e.pos
+	}
+	complete := true
+	err := s.walk(pos, at, func(e entry) bool {
+		complete = e.maxTs <= ts
+		return complete
+	})
+	var bad *CorruptError
+	if errors.As(err, &bad) {
+		return nil // below the recovery point: no torn tail, and no reason to read it again; the scrub finds it
+	}
+	if err == nil && !complete {
+		return errIndexLies
+	}
+	return err
 }
 
 // cut ends the log at d in segment i. Later segments are kept under another

@@ -48,6 +48,7 @@ func newFolder(fsys vfs.FS, dir string, l *Log, files *FileSet) *folder {
 
 func (f *folder) dir() string                               { return *f.path.Load() }
 func (f *folder) file(name string) string                   { return filepath.Join(f.dir(), name) }
+func (f *folder) forIndexes() vfs.FS                        { return indexFS{f.fs, f} }
 func (f *folder) open(n string, flag int) (vfs.File, error) { return f.fs.OpenFile(f.file(n), flag) }
 
 // segment is one file of a Log and the two sparse indexes that find positions
@@ -214,15 +215,15 @@ func loadSegment(base Offset, f *folder, ix *index.Set, c *Config) (*segment, er
 		return nil, err
 	}
 	s.size.Store(info.Size)
-	s.index = ix.DeferOffset(f.fs, s.path(indexSuffix), int64(base), c.IndexBytes, false)
-	s.times = ix.DeferTime(f.fs, s.path(timeSuffix), int64(base), c.IndexBytes, false)
+	s.index = ix.DeferOffset(f.forIndexes(), s.path(indexSuffix), int64(base), c.IndexBytes, false)
+	s.times = ix.DeferTime(f.forIndexes(), s.path(timeSuffix), int64(base), c.IndexBytes, false)
 	return s, nil
 }
 
 // openIndexes opens both indexes for appending. Damaged ones are emptied and
 // reported as index.ErrCorrupt: the caller fills them again.
 func (s *segment) openIndexes(c *Config, active bool) error {
-	fsys := s.folder.fs
+	fsys := s.folder.forIndexes()
 	s.index = s.indexes.DeferOffset(fsys, s.path(indexSuffix), int64(s.base), c.IndexBytes, active)
 	s.times = s.indexes.DeferTime(fsys, s.path(timeSuffix), int64(s.base), c.IndexBytes, active)
 	if err := errors.Join(s.index.Load(), s.times.Load()); err != nil {

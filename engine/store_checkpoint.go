@@ -33,7 +33,7 @@ func (d *dataDir) fullCheckpoint() error {
 	}
 	var all error
 	for _, l := range d.logs() {
-		all = errors.Join(all, l.snapshot(), l.writeIndexes())
+		all = errors.Join(all, l.snapshot(), l.writeIndexes(), l.syncIndexes())
 	}
 	return errors.Join(all, d.checkpoint(), d.writeHighMarks())
 }
@@ -126,7 +126,7 @@ func (d *dataDir) collect() (points, starts checkpoint.Offsets) {
 	defer d.mu.Unlock()
 	points, starts = maps.Clone(d.mu.points), maps.Clone(d.mu.starts)
 	for key, l := range d.mu.live {
-		points[key] = int64(l.RecoveryPoint())
+		points[key] = int64(l.checkpointPoint())
 		delete(starts, key)
 		// Below a segment's beginning, or at it, only while a reset takes all segments away: then nothing else says where the log begins (L5).
 		if start := l.Start(); start != (*l.segments.Load())[0].base || l.ceiling.Load() != noLimit {
@@ -263,9 +263,13 @@ func (s *Store) pause(d time.Duration) bool {
 func (s *Store) checkpointPoints() error {
 	var all error
 	for _, d := range s.dirs {
-		if d.offline() == nil {
-			all = errors.Join(all, d.checkpoint())
+		if d.offline() != nil {
+			continue
 		}
+		for _, l := range d.logs() {
+			all = errors.Join(all, l.syncIndexes())
+		}
+		all = errors.Join(all, d.checkpoint())
 	}
 	return all
 }

@@ -65,6 +65,9 @@ func (d *dataDir) close(ctx context.Context) error {
 	if err := d.fs.SyncFS(d.path); err != nil {
 		return err
 	}
+	for _, l := range d.logs() {
+		l.indexesSynced()
+	}
 	if err := d.journal.Close(); err != nil {
 		return err
 	}

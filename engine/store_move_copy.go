@@ -267,7 +267,7 @@ func (c *copier) finish(p *part) error {
 	if err := p.to.seal(c.log.config.Load().Preallocate); err != nil {
 		return err
 	}
-	if err := p.sync(); err != nil {
+	if err := errors.Join(p.sync(), p.to.syncIndexes()); err != nil {
 		return err
 	}
 	p.sealed = true

@@ -206,6 +206,7 @@ func (l *Log) moveIn(v *move) promise {
 	fresh.low = &v.to.low
 	l.home.Store(fresh)
 	l.epochs.SetDir(c.folder.dir())
+	l.indexesSynced()              // the copier has, of every closed part
 	raise(&l.synced, l.end.Load()) // settle has synced it, here and there
 	raise(&l.durable, l.end.Load())
 	l.mu.last, l.mu.rolled, l.mu.unflushed, l.mu.copier = promise{}, promise{}, 0, nil

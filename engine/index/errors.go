@@ -11,6 +11,9 @@ var ErrCorrupt = errors.New("index is corrupt")
 // ErrFull says that the index holds as many entries as it may: the segment must roll.
 var ErrFull = errors.New("index is full")
 
+// ErrSync is matched by the error of Flush for a sync that failed: what the file holds is not known any more.
+var ErrSync = errors.New("index not synced")
+
 // ErrClosed is returned by every method after Close or Discard.
 var ErrClosed = errors.New("index is closed")
 

@@ -304,7 +304,7 @@ func (t *table) flush() error {
 	case deferred:
 		return nil
 	case mapped:
-		return t.m.Flush()
+		return failedSync(t.m.Flush())
 	}
 	kept, err := t.openFile(os.O_RDWR)
 	if err != nil {
@@ -314,12 +314,19 @@ func (t *table) flush() error {
 		err = t.writePage()
 	}
 	if err == nil && t.file != nil {
-		err = t.file.Sync()
+		err = failedSync(t.file.Sync())
 	}
 	if !kept {
 		t.closeFile()
 	}
 	return err
+}
+
+func failedSync(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrSync, err)
 }
 
 func (t *table) close(trim bool) error {
