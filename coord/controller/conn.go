@@ -29,8 +29,8 @@ type Conn interface {
 	Close()
 }
 
-// Dialer opens a session. events is called, one call at a time and without blocking it for long, for every watch that fires and with
-// zk.StateExpired when the session is lost. Calls may come before Dialer returns.
+// Dialer opens a session. events is called, one call at a time and without blocking it for long, for every watch that fires, with
+// zk.StateExpired when the session is lost, and with zk.StateHasSession when it has another connection. Calls may come before Dialer returns.
 type Dialer func(ctx context.Context, events func(zk.Event)) (Conn, error)
 
 // Dial reaches servers named as in zookeeper.connect, host:port,…/chroot. The session ends when the servers have not heard of us for timeout.
@@ -102,10 +102,15 @@ func (c *realConn) event(e zk.Event) {
 	if e.Type == zk.EventSession {
 		switch e.State {
 		case zk.StateHasSession:
+			again := true
 			c.once.Do(func() {
 				c.session = c.conn.SessionID()
 				close(c.up)
+				again = false
 			})
+			if again { // another connection; what happened between the two, the library may miss (it reads its last zxid beside answers that raise it)
+				c.events(zk.Event{Type: zk.EventSession, State: zk.StateHasSession})
+			}
 		case zk.StateExpired, zk.StateAuthFailed:
 			c.lost.Store(true)
 			c.events(zk.Event{Type: zk.EventSession, State: zk.StateExpired})

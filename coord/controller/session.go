@@ -58,14 +58,23 @@ func (e *events) take() []string {
 
 // sessionState tells whether one session is lost. Events of an older session than the present one say nothing.
 type sessionState struct {
-	mu   sync.Mutex
-	lost bool
+	mu    sync.Mutex
+	lost  bool
+	again bool // it has another connection than when somebody looked last
 }
 
 func (s *sessionState) isLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
+}
+
+func (s *sessionState) takeAgain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := s.again
+	s.again = false
+	return again
 }
 
 // sessionConn is a Conn that knows whether its session is lost.
@@ -79,12 +88,11 @@ func (s *Service) dial(ctx context.Context) (Conn, error) {
 	state := &sessionState{}
 	conn, err := s.o.Dial(ctx, func(e zk.Event) {
 		if e.Type == zk.EventSession {
-			if e.State == zk.StateExpired {
-				state.mu.Lock()
-				state.lost = true
-				state.mu.Unlock()
-				s.events.wakeUp()
-			}
+			state.mu.Lock()
+			state.lost = state.lost || e.State == zk.StateExpired
+			state.again = state.again || e.State == zk.StateHasSession
+			state.mu.Unlock()
+			s.events.wakeUp()
 			return
 		}
 		s.events.add(e.Path)
@@ -155,6 +163,8 @@ func (s *Service) step() error {
 	if c, ok := s.mu.conn.(sessionConn); ok && c.state.isLost() {
 		s.o.Logger.Warn("the session with coordination is lost")
 		s.drop()
+	} else if ok && c.state.takeAgain() {
+		s.mu.stale = true
 	}
 	if s.mu.conn == nil {
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.SessionTimeout)
