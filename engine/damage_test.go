@@ -116,7 +116,11 @@ func damagePlaces(size, step, phase int) (at []int) {
 			at = append(at, i)
 		}
 	}
-	return slices.DeleteFunc(at, func(i int) bool { return i%step != phase })
+	at = slices.DeleteFunc(at, func(i int) bool { return i%step != phase })
+	if len(at) == 0 && size > 0 { // a file shorter than the phase
+		at = append(at, phase%size)
+	}
+	return at
 }
 
 // Claim (L3, L6): a byte that is wrong in any small file (checkpoints, snapshots, epochs, topic id, meta.properties, indexes, journal, marks)

@@ -17,6 +17,7 @@ import (
 type life struct {
 	disk   *faultfs.Disk
 	config Config
+	off    bool // without a journal: rounds sync the segments
 	rng    *rand.Rand
 	log    *Log // nil when it could not be opened
 
@@ -39,7 +40,7 @@ func (f *life) open() error {
 	var err error
 	// A session: what the log still does after the power cut must not reach the
 	// disk of the machine that is started then.
-	f.log, err = tryOpen(f.disk.Session(), f.config)
+	f.log, err = tryOpen(f.disk.Session(), f.config, func(o *LogOptions) { o.JournalOff = f.off })
 	return err
 }
 
@@ -276,12 +277,17 @@ func TestAcknowledgedBatchesSurviveAnyFault(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("MILLRACE_FAULT_ROUNDS")); err == nil {
 		rounds = n // for a night
 	}
-	for _, durability := range []Durability{Sync, PageCache} {
+	for _, mode := range []struct {
+		durability Durability
+		off        bool
+	}{{Sync, false}, {Sync, true}, {PageCache, false}} {
+		durability := mode.durability
 		for _, cutPower := range []bool{false, true} {
 			for round := range rounds {
 				for n := 0; ; n++ {
 					d := faultfs.New(nil, faultfs.Seed(uint64(n*10+round)))
 					f := newLife(d, faultConfig(durability), uint64(n))
+					f.off = mode.off
 					if cutPower {
 						d.CutAtOperation(n)
 					} else {
@@ -294,7 +300,7 @@ func TestAcknowledgedBatchesSurviveAnyFault(t *testing.T) {
 					f.leave()
 					requireKept(t, f, n, mix)
 					if !fired {
-						t.Logf("%v, cut %v: %d operations", durability, cutPower, n)
+						t.Logf("%v, journal off %v, cut %v: %d operations", durability, mode.off, cutPower, n)
 						break
 					}
 				}

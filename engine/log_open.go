@@ -310,6 +310,7 @@ func (l *Log) moveAway(dir string) error {
 	}
 	l.mu.failed = ErrClosed
 	f.path.Store(&dir)
+	f.away.Store(true)
 	l.epochs.SetDir(dir)
 	for _, s := range *l.segments.Load() {
 		s.index.SetPath(s.path(indexSuffix))

@@ -277,6 +277,9 @@ func (l *Log) closeFiles() {
 func (f *folder) syncNames() error {
 	f.moving.RLock()
 	defer f.moving.RUnlock()
+	if f.away.Load() {
+		return nil
+	}
 	return f.fs.SyncDir(f.dir())
 }
 

@@ -38,6 +38,7 @@ type folder struct {
 	files  *FileSet     // bounds their open files; nil: nobody does
 	moving sync.RWMutex // held for writing while the folder is renamed
 	path   atomic.Pointer[string]
+	away   atomic.Bool // it is being deleted, or is gone: its names are owed to nobody
 }
 
 func newFolder(fsys vfs.FS, dir string, l *Log, files *FileSet) *folder {
@@ -236,8 +237,9 @@ func (s *segment) openIndexes(c *Config, active bool) error {
 // countRoom learns how many index entries still fit. Kafka keeps one time
 // entry spare for the one that is written at the roll.
 func (s *segment) countRoom(c *Config) {
-	s.w.indexRoom = c.IndexBytes/offsetEntryBytes - s.index.Entries()
-	s.w.timeRoom = c.IndexBytes/timeEntryBytes - 1 - s.times.Entries()
+	// The files keep the size that the setting had when they were opened: a larger one holds from the next segment on.
+	s.w.indexRoom = min(c.IndexBytes/offsetEntryBytes, s.index.Limit()) - s.index.Entries()
+	s.w.timeRoom = min(c.IndexBytes/timeEntryBytes, s.times.Limit()) - 1 - s.times.Entries()
 	s.w.indexedTs = -1
 	if ts, _, ok := s.times.Last(); ok {
 		s.w.indexedTs = ts

@@ -128,8 +128,9 @@ func (d *dataDir) collect() (points, starts checkpoint.Offsets) {
 	for key, l := range d.mu.live {
 		points[key] = int64(l.checkpointPoint())
 		delete(starts, key)
-		// Below a segment's beginning, or at it, only while a reset takes all segments away: then nothing else says where the log begins (L5).
-		if start := l.Start(); start != (*l.segments.Load())[0].base || l.ceiling.Load() != noLimit {
+		// Also where a segment begins just there: the segments below it may come back with a loss of power, for nobody syncs the folder after a
+		// deletion, and then nothing else says where the log begins (L5). So it is with 0 while a reset takes all segments away.
+		if start := l.Start(); start > 0 || start != (*l.segments.Load())[0].base || l.ceiling.Load() != noLimit {
 			starts[key] = int64(start)
 		}
 	}

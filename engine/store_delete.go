@@ -29,7 +29,8 @@ type doomed struct {
 // returns nil they are gone for good: renamed to <name>.<id>-delete, synced, and
 // forgotten by the journal. Their files are unlinked in the background after
 // DeleteDelay; a Slice that was handed out before stays readable. A log that was set aside as
-// damaged can be deleted too.
+// damaged can be deleted too. In a directory that is offline nothing can be made durable: such a log is gone for this run,
+// and the error says that the next start may find it again.
 func (s *Store) Delete(topic string, partitions ...int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,11 +63,16 @@ func (s *Store) Delete(topic string, partitions ...int32) error {
 		gone = append(gone, x)
 	}
 	list = gone
-	if err := forgetDeleted(list); err != nil {
-		return errors.Join(all, err)
-	}
-	for _, x := range list {
-		x.end(s)
+	for _, d := range dirsOf(list) {
+		if err := d.forgetDeleted(list); err != nil {
+			all = errors.Join(all, err)
+			continue // what is known of its logs stays known: they may be back after the next start, and begin where they began
+		}
+		for _, x := range list {
+			if x.dir == d {
+				x.end(s)
+			}
+		}
 	}
 	return all
 }
@@ -136,28 +142,21 @@ func (s *Store) restore(x doomed) {
 	}
 }
 
-// forgetDeleted makes the renames durable, then has the journals forget the logs, in one round each.
-func forgetDeleted(list []doomed) error {
-	var all error
-	for _, d := range dirsOf(list) {
-		if d.offline() != nil {
-			continue
-		}
-		if err := d.fs.SyncDir(d.path); err != nil {
-			all = errors.Join(all, d.failedSync("delete log", err))
-			continue
-		}
-		var last journal.Ticket
-		for _, x := range list {
-			if x.dir == d && x.log != nil {
-				last = x.log.cutAll()
-			}
-		}
-		if err := d.journal.Wait(last); err != nil {
-			all = errors.Join(all, err)
+// forgetDeleted makes the renames in one directory durable, then has its journal forget the logs, in one round.
+func (d *dataDir) forgetDeleted(list []doomed) error {
+	if cause := d.offline(); cause != nil {
+		return &StorageError{Op: "delete log for good: it is gone until the next start, which may find it again, for its directory is offline", Dir: d.path, Cause: cause}
+	}
+	if err := d.fs.SyncDir(d.path); err != nil {
+		return d.failedSync("delete log", err)
+	}
+	var last journal.Ticket
+	for _, x := range list {
+		if x.dir == d && x.log != nil {
+			last = x.log.cutAll()
 		}
 	}
-	return all
+	return d.journal.Wait(last)
 }
 
 // cutAll has the journal forget the log. Nothing is appended any more.

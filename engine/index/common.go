@@ -25,6 +25,13 @@ func (t *table) openNow(active bool) error {
 // Entries returns the number of entries; 0 of an index that cannot be read.
 func (t *table) Entries() int { return t.entries() }
 
+// Limit returns how many entries the index may hold.
+func (t *table) Limit() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.limit
+}
+
 // Reset drops every entry, whatever the file holds, and makes the index active.
 func (t *table) Reset() error { return t.reset() }
 

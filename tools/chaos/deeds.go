@@ -112,13 +112,12 @@ func (l *life) remove(m *model, _ *engine.Log) {
 			return
 		}
 	}
-	offline := len(l.store.OfflineDirs()) > 0 // a directory that has failed cannot promise that anything stays away
 	l.note("delete %s", m.topic)
 	err := l.store.Delete(m.topic)
 	kept := l.logs[:0]
 	for _, x := range l.logs {
 		if x.topic == m.topic {
-			if x.maybe = l.hurt(x, "delete", err) || offline; !x.maybe {
+			if x.maybe = l.hurt(x, "delete", err); !x.maybe {
 				if l.store.Log(x.topic, x.partition) != nil {
 					failf("%v is still there after Delete", x)
 				}

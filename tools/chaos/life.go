@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"millrace/engine"
@@ -48,9 +49,10 @@ type life struct {
 	ids    byte
 	failed bool // something has failed since the start: only a restart makes it certain again
 	armed  bool
-	wasCut bool     // the power was cut in the restart that is going on
-	trace  []string // the last deeds, for the report
-	before []string // the disk's operations up to the last power cut
+	wasCut bool                          // the power was cut in the restart that is going on
+	alarm  atomic.Pointer[engine.Damage] // the first false one of the scrub
+	trace  []string                      // the last deeds, for the report
+	before []string                      // the disk's operations up to the last power cut
 }
 
 // storeEpisode is the parts store and disk.
@@ -106,6 +108,9 @@ func newLife(seed uint64, base string, c *counts, stop func() bool) *life {
 
 // step is one deed, now and then a restart or the arming of a fault.
 func (l *life) step() {
+	if d := l.alarm.Load(); d != nil {
+		failf("the scrub gives a false alarm: %+v", *d)
+	}
 	switch {
 	case l.disk != nil && l.armed && (l.disk.Fired() && oneIn(l.rng, 4) || oneIn(l.rng, 30)):
 		l.restart()
@@ -227,6 +232,8 @@ func (l *life) options() engine.StoreOptions {
 	}
 	if l.disk != nil {
 		o.FS = l.disk.Session()
+	} else {
+		scrubbedReal(l.rng, &o, func(d engine.Damage) { l.alarm.CompareAndSwap(nil, &d) })
 	}
 	return o
 }

@@ -42,7 +42,6 @@ type model struct {
 	config    engine.Config
 
 	maybe    bool // whether the log exists is not known: a Create or Delete has failed
-	cut      bool // it has been through a loss of power
 	certain  bool // nothing has failed since the last look: all below is exact
 	records  map[offset]record
 	possible map[offset]map[string]bool // all that was ever tried at an offset and not certainly taken back

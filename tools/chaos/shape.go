@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"millrace/engine"
+	"millrace/engine/batch"
+	"millrace/engine/vfs"
 )
 
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -24,6 +26,7 @@ func drawOptions(r *rand.Rand, dirs []string) engine.StoreOptions {
 		IndexMaps:        one(r, 1, 3, 1000),
 		RetentionCheck:   -1, // as deeds of their own, so that the seed decides when
 		CheckpointEvery:  -1,
+		OpenFiles:        one(r, 0, 0, 1, 1+r.IntN(4)),
 		Cleaner:          engine.CleanerConfig{Memory: 1 << 20},
 	}
 	return o
@@ -50,8 +53,27 @@ func drawConfig(r *rand.Rand) engine.Config {
 	c.DeleteRetention = one(r, 0, time.Hour)
 	c.CompactAfter = one(r, 0, 0, time.Minute)
 	c.DirtyRatio = 0
+	if c.Recompress = oneIn(r, 3); c.Recompress {
+		c.Codec = one(r, batch.None, batch.LZ4, batch.Snappy, batch.Zstd, batch.Gzip)
+		c.CodecLevel = batch.DefaultLevel
+	}
 	c.ProducerExpiry = math.MaxInt64 // whether a producer is known does not depend on the clock
 	c.Durability = one(r, engine.Sync, engine.Sync, engine.PageCache)
 	c.FlushMessages = one[int64](r, math.MaxInt64, math.MaxInt64, 1, 5)
 	return c
+}
+
+// scrubbedReal adds what is only for real files, or would change which operation of faultfs fails: the way of I/O, and a scrub that reads
+// without pause. Nothing of these stores is damaged, so all that it finds is a false alarm.
+func scrubbedReal(r *rand.Rand, o *engine.StoreOptions, alarm func(engine.Damage)) {
+	o.IO = one(r, vfs.IOAuto, vfs.IOPool, vfs.IORing)
+	if o.IO == vfs.IORing { // where the kernel refuses it the way that is chosen there
+		if system, err := vfs.OSWith(vfs.IORing); err != nil {
+			o.IO = vfs.IOAuto
+		} else {
+			system.Close()
+		}
+	}
+	o.ScrubRate = one[int64](r, 0, 1<<40)
+	o.OnDamage = alarm
 }

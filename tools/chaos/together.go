@@ -30,6 +30,10 @@ func togetherEpisode(seed uint64, length time.Duration, c *counts, stop func() b
 	x := &together{said: &tail{}, ends: time.Now().Add(length), stop: stop, counts: c, dirs: []string{filepath.Join(base, "a"), filepath.Join(base, "b")}}
 	o := drawOptions(r, x.dirs)
 	o.JournalDir = ""
+	scrubbedReal(r, &o, func(d engine.Damage) {
+		err := fmt.Errorf("the scrub gives a false alarm: %+v", d)
+		x.found.CompareAndSwap(nil, &err)
+	})
 	o.Logger = slog.New(slog.NewTextHandler(x.said, nil))
 	o.RetentionCheck, o.CheckpointEvery = 20*time.Millisecond, 30*time.Millisecond
 	o.Cleaner = engine.CleanerConfig{Threads: 2, Memory: 2 << 20, Backoff: time.Millisecond}
