@@ -35,8 +35,8 @@ const journalBytes = 2 << 20
 // secretBytes is how many random bytes session passwords are made with.
 const secretBytes = 32
 
-// Options say where a service keeps its tree and how it serves. Dir and one of Listener and Address must be given; the zero value of each other field is
-// usable. The key of ZooKeeper's configuration is named beside each field that has one.
+// Options say where a service keeps its tree and how it serves. Dir must be given; the zero value of each other field is usable. Without Listener and
+// Address only Dial connects. The key of ZooKeeper's configuration is named beside each field that has one.
 type Options struct {
 	Dir      string       // dataDir: log, snapshots and secret; made if it is not there; of one service at a time
 	Listener net.Listener // the service's from now on, also if Start fails
@@ -71,15 +71,20 @@ type Service struct {
 // lock sees to that. An error names the folder or the address, and the reason.
 func Start(o Options) (_ *Service, err error) {
 	listener := o.Listener
-	if listener == nil {
+	if listener == nil && o.Address != "" {
 		if listener, err = net.Listen("tcp", o.Address); err != nil {
 			return nil, fmt.Errorf("coordination cannot listen: %w", err)
 		}
 	}
+	fail := func(err error) (*Service, error) {
+		if listener != nil {
+			listener.Close()
+		}
+		return nil, fmt.Errorf("coordination in %s: %w", o.Dir, err)
+	}
 	s, err := open(&o)
 	if err != nil {
-		listener.Close()
-		return nil, fmt.Errorf("coordination in %s: %w", o.Dir, err)
+		return fail(err)
 	}
 	secret, err := secretOf(o.FS, filepath.Join(o.Dir, secretName))
 	if err == nil {
@@ -90,8 +95,7 @@ func Start(o Options) (_ *Service, err error) {
 		})
 	}
 	if err != nil {
-		listener.Close()
-		return nil, fmt.Errorf("coordination in %s: %w", o.Dir, errors.Join(err, s.closeFiles()))
+		return fail(errors.Join(err, s.closeFiles()))
 	}
 	return s, nil
 }

@@ -1,7 +1,9 @@
 package zk
 
 import (
+	"bytes"
 	"encoding/hex"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,5 +112,25 @@ func TestEndSession(t *testing.T) {
 	}
 	if there, _, err := other.Exists("/e"); err != nil || there {
 		t.Fatalf("%v, %v", there, err)
+	}
+}
+
+// Claim: a client in the same process needs no listener.
+func TestDialInProcess(t *testing.T) {
+	s, err := Start(Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	c, _, err := client.Connect([]string{"127.0.0.1:1"}, time.Minute, client.WithLogInfo(false), client.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return s.Dial() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if _, err := c.Create("/a", bytes.Repeat([]byte("x"), 900_000), 0, client.WorldACL(client.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := c.Get("/a"); err != nil || len(data) != 900_000 {
+		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"millrace/coord/zk/tree"
 )
 
-// Config says how to serve. Listener, Store and Secret have no default. The key of
+// Config says how to serve. Store and Secret have no default; without a Listener only Dial
+// connects. The key of
 // ZooKeeper's configuration is named beside each field.
 type Config struct {
 	Listener net.Listener
@@ -38,8 +39,8 @@ type Config struct {
 }
 
 func (c *Config) complete() error {
-	if c.Listener == nil || c.Store == nil || len(c.Secret) == 0 {
-		return errors.New("zookeeper server: Listener, Store and Secret must be given")
+	if c.Store == nil || len(c.Secret) == 0 {
+		return errors.New("zookeeper server: Store and Secret must be given")
 	}
 	if c.ServerID > 254 {
 		return fmt.Errorf("zookeeper server: ServerID=%d: must be at most 254, since 255 marks TTL nodes", c.ServerID)
@@ -108,14 +109,21 @@ func Start(cfg Config) (*Server, error) {
 	s.store.View(func(t *tree.Tree) {
 		t.Sessions(func(id int64, timeout int32) { s.tracker.Add(id, time.Duration(timeout)*time.Millisecond) })
 	})
-	s.running.Go(s.accept)    // ends when the listener is closed
+	if cfg.Listener != nil {
+		s.running.Go(s.accept) // ends when the listener is closed
+	}
 	s.running.Go(s.committer) // ends with stop
 	s.running.Go(s.ticker)    // ends with stop
 	return s, nil
 }
 
-// Addr is where the service listens.
-func (s *Server) Addr() net.Addr { return s.cfg.Listener.Addr() }
+// Addr is where the service listens; nil if it does not.
+func (s *Server) Addr() net.Addr {
+	if s.cfg.Listener == nil {
+		return nil
+	}
+	return s.cfg.Listener.Addr()
+}
 
 // Err is what ended the service, if it was not Close: the store takes no writes any more.
 func (s *Server) Err() error {
@@ -159,7 +167,9 @@ func (s *Server) shut(why error) {
 	}
 	s.stopped, s.failed = true, why
 	close(s.stop)
-	s.cfg.Listener.Close()
+	if s.cfg.Listener != nil {
+		s.cfg.Listener.Close()
+	}
 	var list []*conn
 	for _, c := range s.conns {
 		list = append(list, c)
@@ -183,22 +193,39 @@ func (s *Server) accept() {
 			}
 		}
 		host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
-		s.mu.Lock()
-		if s.stopped || s.cfg.MaxPerHost > 0 && s.hosts[host] >= s.cfg.MaxPerHost {
-			s.mu.Unlock()
+		if !s.serve(nc, host, s.cfg.MaxPerHost) {
 			s.cfg.Logger.Warn("connection refused", "host", host, "maxClientCnxns", s.cfg.MaxPerHost)
 			nc.Close()
-			continue
 		}
-		s.nextConn++
-		c := newConn(s, nc, host, s.nextConn)
-		s.conns[c.watcher] = c
-		s.hosts[host]++
-		s.running.Add(2)
-		s.mu.Unlock()
-		go c.read()  // ends with the connection
-		go c.write() // likewise
 	}
+}
+
+// serve takes a connection, unless its host has most already or the server ends.
+func (s *Server) serve(nc net.Conn, host string, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || most > 0 && s.hosts[host] >= most {
+		return false
+	}
+	s.nextConn++
+	c := newConn(s, nc, host, s.nextConn)
+	s.conns[c.watcher] = c
+	s.hosts[host]++
+	s.running.Add(2)
+	go c.read()  // ends with the connection
+	go c.write() // likewise
+	return true
+}
+
+// Dial connects a client in the same process, past the listener and its limits.
+func (s *Server) Dial() (net.Conn, error) {
+	client, nc := net.Pipe()
+	if !s.serve(nc, "in-process", -1) {
+		client.Close()
+		nc.Close()
+		return nil, net.ErrClosed
+	}
+	return client, nil
 }
 
 // forget takes a connection that has ended out of all tables.
