@@ -7,7 +7,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 SCRIPTS = topics console-producer console-consumer consumer-groups configs get-offsets delete-records log-dirs cluster broker-api-versions dump-log
 TALLY = $(if $(CI),-tally .cache/tally)
 
-.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine bench-crossover bench-scale compat compat-docs docs clean
+.PHONY: help build run check test race fuzz chaos bench bench-restart bench-peers bench-engine bench-crossover bench-coordination bench-scale compat compat-docs docs clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -66,8 +66,8 @@ bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targe
 bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
 	$(GO) run ./benchmarks/limits -restart
 
-bench-scale: build ## 20,000 partitions, and 30 GB of data (free space: 45 GB): times, memory, descriptors, maps, messages/s; SCALE='-partitions 2000 -data 1,3'
-	$(GO) run ./benchmarks/limits -scale -out benchmarks/results $(SCALE)
+bench-scale: build ## 20,000 partitions, and 30 GB of data (free space: 45 GB): times, memory, descriptors, maps, messages/s; SCALE='-life 2000 -partitions 1,1000 -data 1,3 -rounds 2', 0 for none
+	$(GO) run ./benchmarks/limits -scale -duration 1s -out benchmarks/results $(SCALE)
 
 bench-peers: build ## Kafka, NATS JetStream, Redis streams, RabbitMQ streams and Jafka beside Millrace: half an hour on a quiet machine; PEERS='-sections limits'
 	@mkdir -p .cache
@@ -80,6 +80,11 @@ bench-engine: ## the engine as a library beside raft-wal, tidwall/wal, etcd, Pro
 	cd benchmarks/engine && $(GO) build -o ../../.cache/bench-engine . && ../../.cache/bench-engine -dir ../../.cache -out $(ENGINE_OUT) $(BENCH)
 bench-crossover: build ## where one way of I/O begins to pay more than another: journal, syncs, cold reads, producers beside a cold reader; CROSSOVER='-sections sync -rounds 9'
 	$(GO) run ./benchmarks/crossover -out benchmarks/results $(CROSSOVER)
+
+bench-coordination: ## the coordination service beside Apache ZooKeeper 3.9.5, and a million znodes: six minutes on a quiet machine; COORDINATION='-sections million'
+	@mkdir -p .cache
+	$(GO) build -o .cache/bench-coordination ./benchmarks/coordination
+	.cache/bench-coordination -out benchmarks/results $(COORDINATION)
 
 docs: ## the documents that are made from the source's tables
 	$(GO) run ./tools/gendocs

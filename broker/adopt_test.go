@@ -45,7 +45,7 @@ func TestAdoptedLogsKeepTheirProducers(t *testing.T) {
 			t.Fatalf("offset %d", at)
 		}
 		b.halt()
-		if err := os.Remove(filepath.Join(dir, "millrace-topics.json")); err != nil {
+		if err := os.RemoveAll(filepath.Join(dir, coordinationFolder)); err != nil {
 			t.Fatal(err)
 		}
 		if !clean {

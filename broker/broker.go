@@ -21,19 +21,22 @@ import (
 	"time"
 
 	"millrace/coord"
+	"millrace/coord/zk"
 	"millrace/engine"
 	"millrace/replica"
 )
 
 // Broker is one running broker.
 type Broker struct {
-	config Config
-	node   int32
-	log    *slog.Logger
-	levels *logLevels // of log and of what the other rooms log with
-	now    func() time.Time
+	config  Config
+	node    int32
+	unclean bool // a data directory was not stopped cleanly
+	log     *slog.Logger
+	levels  *logLevels // of log and of what the other rooms log with
+	now     func() time.Time
 
 	store    *engine.Store
+	built    *zk.Service // coordination in this process; nil: an ensemble's
 	coord    coord.Service
 	replicas *replica.Manager
 	notMade  sync.Map // topic name → error: why its logs could not be made, until createTopics has told
@@ -132,6 +135,11 @@ func (b *Broker) shutDown(ctx context.Context) error {
 	if b.store != nil {
 		if err := b.store.Close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("closing the logs: %w", err))
+		}
+	}
+	if b.built != nil {
+		if err := b.built.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("closing coordination: %w", err))
 		}
 	}
 	err := errors.Join(errs...)

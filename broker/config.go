@@ -23,6 +23,8 @@ type Config struct {
 
 	TelemetryMax int // bytes of one push of a client's metrics
 
+	Coordination CoordinationConfig
+
 	Socket  SocketConfig
 	Fetch   FetchConfig
 	Quotas  QuotaConfig
@@ -45,6 +47,18 @@ type Listener struct {
 	Name string // upper case, as in PLAINTEXT://…
 	Host string // "" binds every address
 	Port int32
+}
+
+// CoordinationConfig says what coordinates the cluster.
+type CoordinationConfig struct {
+	Connect string // host:port,…/chroot of an ensemble; "": the built-in service
+
+	// Of the built-in service:
+	Listener string // host:port for clients, "" for none but the broker itself
+	Dir      string // where it keeps its tree; "": coordinationFolder in the first data directory
+
+	ConnectTimeout time.Duration // a start gives up after it
+	SessionTimeout time.Duration // a broker that is silent for so long is dead
 }
 
 // SocketConfig bounds what connections may take.

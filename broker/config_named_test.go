@@ -141,14 +141,15 @@ func TestNamedConfigsAreKept(t *testing.T) {
 	look(c)
 
 	crashed := t.TempDir()
-	for _, name := range []string{topicsFile, "meta.properties"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(crashed, name), text, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	text, err := os.ReadFile(filepath.Join(dir, "meta.properties"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(crashed, "meta.properties"), text, 0o644)
+	}
+	if err == nil {
+		err = os.CopyFS(filepath.Join(crashed, coordinationFolder), os.DirFS(filepath.Join(dir, coordinationFolder)))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	again := adminBroker(t, crashed, "group.consumer.heartbeat.interval.ms", "6000")
 	c = dialAdmin(t, again, "")

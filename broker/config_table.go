@@ -35,6 +35,13 @@ var servedKeys = []ConfigKey{
 	parsed("max.connections.per.ip.overrides", TypeString, "", "address:count,…", "exceptions from max.connections.per.ip", setPerIPOverrides),
 	span("connections.max.idle.ms", TypeLong, "600000", -1, maxInt64, time.Millisecond, "idle connections are closed after this; -1 never", func(c *Config) *time.Duration { return &c.Socket.IdleMax }),
 
+	// Coordination.
+	text("zookeeper.connect", "", "host:port,…/chroot of a ZooKeeper ensemble that coordinates the cluster; empty means the built-in service", func(c *Config) *string { return &c.Coordination.Connect }),
+	span("zookeeper.connection.timeout.ms", TypeInt, "18000", 1, maxInt32, time.Millisecond, "a start gives up when coordination has not answered for so long", func(c *Config) *time.Duration { return &c.Coordination.ConnectTimeout }),
+	span("zookeeper.session.timeout.ms", TypeInt, "18000", 1, maxInt32, time.Millisecond, "a broker that coordination has not heard of for so long is dead; with an ensemble, a broker that was killed waits for it at its next start", func(c *Config) *time.Duration { return &c.Coordination.SessionTimeout }),
+	text("millrace.coordinator.listener", "127.0.0.1:2181", "host:port where the built-in coordination serves ZooKeeper's clients; port 0 takes any free port; empty: the broker only; if it is not given and its port is taken, a free port of 127.0.0.1", func(c *Config) *string { return &c.Coordination.Listener }),
+	text("millrace.coordinator.dir", "", "folder of the built-in coordination; empty means __millrace_coordination-0 in the first data directory", func(c *Config) *string { return &c.Coordination.Dir }),
+
 	// Fetch.
 	number("fetch.max.bytes", TypeInt, "57671680", 1024, maxInt32, "bytes", "largest answer to Fetch, whatever the client asks for", func(c *Config) *int64 { return &c.Fetch.MaxBytes }),
 	number("max.incremental.fetch.session.cache.slots", TypeInt, "1000", 0, maxInt32, "count", "fetch sessions kept", func(c *Config) *int { return &c.Fetch.SessionSlots }),

@@ -446,7 +446,7 @@ func TestGroupsAreAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.halt()
-	if err := os.Remove(filepath.Join(dir, topicsFile)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, coordinationFolder)); err != nil {
 		t.Fatal(err)
 	}
 	b = startBrokerIn(t, dir, quick...)

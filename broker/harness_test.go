@@ -64,7 +64,7 @@ func startBroker(t testing.TB, overrides ...string) *testBroker {
 
 func startBrokerIn(t testing.TB, dir string, overrides ...string) *testBroker {
 	t.Helper()
-	config, _, err := LoadConfig("", append([]string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=", "log.dirs=" + dir}, overrides...))
+	config, _, err := LoadConfig("", append([]string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=", "millrace.coordinator.listener=", "log.dirs=" + dir}, overrides...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"millrace/coord/single"
+	"millrace/coord/controller"
 	"millrace/engine/batch"
 	"millrace/wire"
 )
@@ -31,7 +31,7 @@ func TestEpochsEnd(t *testing.T) {
 	b := startBroker(t)
 	c := dialAdmin(t, b.Broker, "")
 	c.createTopic("t", 1)
-	service := b.coord.(*single.Service)
+	service := b.coord.(*controller.Service)
 	bump := func() {
 		if err := service.BumpEpochs(t.Context()); err != nil {
 			t.Fatal(err)

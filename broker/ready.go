@@ -6,11 +6,11 @@ type Ready struct {
 	ClusterID   string
 	Listeners   []Listener // as bound, with the real ports
 	Admin       string     // host:port, "" if there is none
-	Coordinator string     // "-": built in, no address of its own
+	Coordinator string     // host:port of the built-in coordination, "-" if it has none; else zookeeper.connect
 }
 
 func (b *Broker) readiness() Ready {
-	r := Ready{NodeID: b.node, ClusterID: b.coord.Image().ClusterID(), Coordinator: "-"}
+	r := Ready{NodeID: b.node, ClusterID: b.coord.Image().ClusterID(), Coordinator: b.coordinatorName()}
 	for i, l := range b.config.Listeners {
 		l.Port = b.listeners[i].port()
 		r.Listeners = append(r.Listeners, l)

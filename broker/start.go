@@ -6,16 +6,13 @@ import (
 	"path/filepath"
 
 	"millrace/coord"
-	"millrace/coord/single"
+	"millrace/coord/controller"
+	"millrace/coord/topicsfile"
 	"millrace/engine"
 	"millrace/engine/checkpoint"
 	"millrace/engine/vfs"
 	"millrace/replica"
 )
-
-// topicsFile is where a broker that is alone keeps its topics, in the first
-// data directory. Kafka ignores plain files there.
-const topicsFile = "millrace-topics.json"
 
 // Start opens the data directories, recovers them, and serves. When it returns
 // without error the broker takes requests; with an error, nothing is left
@@ -40,6 +37,9 @@ func Start(ctx context.Context, config Config) (_ *Broker, err error) {
 		return nil, err
 	}
 	if err := b.takeRoles(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.newEpochs(ctx); err != nil {
 		return nil, err
 	}
 	b.tellLimits()
@@ -107,6 +107,9 @@ func (b *Broker) abandon() {
 	if b.store != nil {
 		_ = b.store.Close(ctx)
 	}
+	if b.built != nil {
+		_ = b.built.Close()
+	}
 	b.cancel()
 }
 
@@ -155,15 +158,15 @@ func (b *Broker) openStorage(ctx context.Context) error {
 		return err
 	}
 	b.node = max(node, 0)
-	service, err := single.Open(single.Options{FS: fsys, Path: filepath.Join(b.config.LogDirs[0], topicsFile), BrokerID: b.node, ClusterID: cluster, Logger: b.levels.logger(logCoord)})
+	service, old, err := b.openCoordination(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	b.coord = service
+	b.unclean = !clean
 	image := service.Image()
 	b.adoptLayers(layersOf(image, b.node))
 	b.store, err = engine.OpenStore(ctx, engine.StoreOptions{
-		FS: b.config.FS, IO: vfs.IO(b.config.Storage.IO), Dirs: b.config.LogDirs, BrokerID: b.node, ClusterID: image.ClusterID(),
+		FS: b.config.FS, IO: vfs.IO(b.config.Storage.IO), Dirs: b.config.LogDirs, NotLogs: []string{coordinationFolder}, BrokerID: b.node, ClusterID: image.ClusterID(),
 		Journal: b.config.Storage.Journal, JournalDir: b.config.Storage.JournalDir, JournalThreshold: b.config.Storage.JournalThreshold,
 		RetentionCheck: b.config.Storage.RetentionCheck, CheckpointEvery: b.config.Storage.CheckpointEvery,
 		RecoveryThreads: b.configNow().Storage.RecoveryThreads, IndexMaps: b.config.Storage.IndexMaps,
@@ -188,13 +191,15 @@ func (b *Broker) openStorage(ctx context.Context) error {
 	for _, d := range b.store.Damaged() {
 		b.log.Error("a log is damaged and was set aside; its files are untouched", "dir", d.Dir, "topic", d.Topic, "partition", d.Partition, "error", d.Err)
 	}
-	if err := b.adopt(ctx, service); err != nil {
-		return err
+	return b.adopt(ctx, service, old)
+}
+
+// newEpochs raises leader epochs where an unclean stop may have lost records.
+func (b *Broker) newEpochs(ctx context.Context) error {
+	if !b.unclean || !b.mayHaveLost(b.coord.Image()) {
+		return nil
 	}
-	if !clean && b.mayHaveLost(service.Image()) {
-		return service.BumpEpochs(ctx)
-	}
-	return nil
+	return b.coord.(*controller.Service).BumpEpochs(ctx)
 }
 
 // mayHaveLost reports whether an unclean stop may have taken records that
@@ -219,7 +224,7 @@ func overridesOf(image *coord.Image, topic string) map[string]string {
 }
 
 // adopt brings what is on disk and what coordination knows together.
-func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
+func (b *Broker) adopt(ctx context.Context, service *controller.Service, old *topicsfile.File) error {
 	producers := int64(0)
 	if service.Fresh() {
 		var err error
@@ -227,13 +232,13 @@ func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
 			return err
 		}
 	}
-	var found []single.Found
+	var found []coord.Found
 	for _, log := range b.store.Logs() {
 		id := log.ID()
-		found = append(found, single.Found{Topic: log.Topic(), ID: id.Topic, Partition: log.Partition(), Epoch: int32(log.Epoch())})
+		found = append(found, coord.Found{Topic: log.Topic(), ID: id.Topic, Partition: log.Partition(), Epoch: int32(log.Epoch())})
 	}
 	for _, d := range b.store.Damaged() { // still the topic's
-		found = append(found, single.Found{Topic: d.Topic, Partition: d.Partition})
+		found = append(found, coord.Found{Topic: d.Topic, Partition: d.Partition})
 	}
 	a, err := service.Adopt(ctx, found, producers)
 	if err != nil {
@@ -242,6 +247,9 @@ func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
 	if len(a.Adopted) > 0 {
 		b.log.Info("took over the topics found in the data directories", "topics", len(a.Adopted))
 	}
+	if old != nil {
+		a = leftBehind(a, old)
+	}
 	for _, f := range a.Leftovers {
 		if err := b.store.Delete(f.Topic, f.Partition); err != nil {
 			b.log.Error("the rest of a deleted topic could not be removed", "topic", f.Topic, "partition", f.Partition, "error", err)
@@ -249,6 +257,9 @@ func (b *Broker) adopt(ctx context.Context, service *single.Service) error {
 	}
 	for _, f := range a.Strays {
 		b.log.Warn("a log belongs to no topic; left as it is", "topic", f.Topic, "partition", f.Partition, "id", coord.IDText(f.ID))
+	}
+	if old != nil {
+		return b.putAway()
 	}
 	return nil
 }

@@ -44,6 +44,9 @@ func CheckName(name string) string {
 	return ""
 }
 
+// ReservedName is no topic's: the folder of its first partition would be that of the built-in coordination.
+const ReservedName = "__millrace_coordination"
+
 // collisionKey is equal for names that would give equal metric names: '.' and
 // '_' are one there.
 func collisionKey(name string) string { return strings.ReplaceAll(name, ".", "_") }
@@ -85,6 +88,9 @@ func (p *Planner) Plan(t NewTopic) TopicResult {
 	}
 	if wrong := CheckName(t.Name); wrong != "" {
 		return refuse(wire.ErrInvalidTopic, "%s", wrong)
+	}
+	if t.Name == ReservedName {
+		return refuse(wire.ErrInvalidTopic, "topic name %q is reserved for the folder of coordination", t.Name)
 	}
 	if p.twice[t.Name] {
 		return refuse(wire.ErrInvalidRequest, "topic %q is in the request more than once", t.Name)

@@ -46,10 +46,12 @@ const (
 	spaceEvery = time.Second
 	// Open segment files (open_files.go): how many are drawn for one that can be closed
 	// (100 ns each), how many of them are spared since they were used not long ago, and
-	// how many are closed when the system has no descriptor left.
+	// how many are closed when the system has no descriptor left. One newcomer in stays keeps its place when the
+	// next one comes: files that come into use are at home after about as many uses.
 	maxFileTries  = 64
 	secondChances = 8
 	relievedFiles = 64
+	stays         = 8
 	// Snapshots of producer state kept beside those at segment starts.
 	keepSnapshots = 2
 )

@@ -37,7 +37,7 @@ func requireTimes(t testing.TB, l *Log) {
 	}
 }
 
-// Claim: after a loss of power look-ups by time are right and no segment is taken for older than it is, wherever the recovery point stands,
+// Claim (L10): after a loss of power look-ups by time are right and no segment is taken for older than it is, wherever the recovery point stands,
 // and it does pass closed segments: their indexes are on disk by then.
 // Method: segments are closed, the checkpoint is written in each of the ways there are, and nothing unsynced survives.
 func TestTimesAreRightAfterAPowerCut(t *testing.T) {
@@ -89,7 +89,7 @@ func TestTimesAreRightAfterAPowerCut(t *testing.T) {
 	}
 }
 
-// Claim: a time index that has lost its last entries in a loss of power, where the other index has not, is made again.
+// Claim (L10): a time index that has lost its last entries in a loss of power, where the other index has not, is made again.
 // Method: the last entries are cut off the time index of the segment that the recovery point lies in.
 func TestShortTimeIndexIsMadeAgain(t *testing.T) {
 	disk := faultfs.New(t)

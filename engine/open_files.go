@@ -16,7 +16,9 @@ import (
 // uses is closed, and its next use opens it again. Which one is drawn by lot, with a
 // second chance for those that were used since they were last drawn: where all files
 // are used in turn and a few have no place, the clock rule would close each of them
-// just before its turn.
+// just before its turn. For the same case most newcomers are closed for the next one
+// (bimodal insertion), or each of them would cost another file its place: with places
+// for seven of eight files used in turn, one append in seven opens a file instead of one in four.
 //
 // Closing a file must not lose what the system has to say of it. It tells a failed
 // write-back to the descriptors that were open at the time: one opened later may sync
@@ -136,6 +138,12 @@ func (f *FileSet) evict(want int) (closed int) {
 		if closed == want || len(f.open) == 0 {
 			break
 		}
+		if try == 0 && len(f.open) > 1 && rand.IntN(stays) > 0 {
+			if s := f.open[len(f.open)-2]; s.open.Load() != nil && s.evict(f) { // the newest but the one that asks
+				closed++
+				continue
+			}
+		}
 		s := f.open[rand.IntN(len(f.open))]
 		file := s.open.Load()
 		if file == nil || file.used.Swap(false) && try < secondChances || !s.evict(f) {
@@ -225,7 +233,7 @@ func (s *segment) closeIdle(f *FileSet) bool {
 // wholeSync stands for files that were closed with unsynced bytes: its sync is that of
 // their file system.
 type wholeSync struct {
-	vfs.File // none of its other methods is called
+	vfs.File // only Sync and Dirty are called
 	home     *home
 }
 

@@ -283,6 +283,67 @@ func TestUnsyncedFilesAreSyncedByTheirFileSystem(t *testing.T) {
 	closeStore(t, s)
 }
 
+// Claim: where all logs are used in turn and one in eight has no place, about as few appends open a file.
+// Method: 160 logs and 140 files, thirty times each in the same order; a place drawn by lot alone would open one in four.
+func TestFilesUsedInTurn(t *testing.T) {
+	const logs, places, turns = 160, 140, 30
+	o := quiet(faultfs.New(t), "/a")
+	o.OpenFiles, o.Defaults.Durability = places, PageCache
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, logs))
+	all := func() {
+		for p := range int32(logs) {
+			fail(t, add(s.Log("t", p), "x"))
+		}
+	}
+	all()
+	before := s.FileStats().Opened
+	for range turns {
+		all()
+	}
+	if share := float64(s.FileStats().Opened-before) / (logs * turns); share > 0.19 {
+		t.Errorf("%.2f of the appends opened a file", share)
+	} else {
+		t.Logf("%.2f of the appends opened a file", share)
+	}
+	closeStore(t, s)
+}
+
+// Claim: what stands for files that were closed with unsynced bytes answers all that a pass beside the rounds asks of a file.
+// Method: logs with one file for all; what each hands to a pass is asked and synced in the pass's order.
+func TestClosedFilesInAPass(t *testing.T) {
+	o := quiet(faultfs.New(t), "/a")
+	o.OpenFiles = 1
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, 3))
+	for p := range int32(3) {
+		fail(t, add(s.Log("t", p), "kept"))
+	}
+	closed := 0
+	for p := range int32(3) {
+		owner := &s.Log("t", p).home.Load().owner
+		files := owner.SyncTargets()
+		for _, f := range files {
+			dirty, err := f.Dirty()
+			if err == nil && dirty > 0 {
+				err = f.WriteOut(0, dirty)
+			}
+			if err != nil && !errors.Is(err, vfs.ErrUnsupported) {
+				t.Error(err)
+			}
+			fail(t, f.Sync())
+			if _, ok := f.(wholeSync); ok {
+				closed++
+			}
+		}
+		owner.ReleaseTargets(files)
+	}
+	if closed != 2 {
+		t.Errorf("%d logs were synced by their file system, want 2", closed)
+	}
+	closeStore(t, s)
+}
+
 // o2 is o for the machine that is started after a power cut.
 func o2(disk *faultfs.Disk, o StoreOptions) StoreOptions {
 	o.FS = disk.Session()

@@ -214,7 +214,7 @@ func (r *recovery) trueEntry(s *segment, from Offset) (int64, Offset, error) {
 	return int64(at), base, err
 }
 
-// timesReach looks whether the time index of a segment tells of all that lies below position at, where the scan
+// timesReach (L10) looks whether the time index of a segment tells of all that lies below position at, where the scan
 // begins. It is not synced while the segment is active, so a loss of power may have taken its last entries and left
 // those of the other index. As a rule an entry of the one comes with one of the other, and there is one header to
 // look at; more only if timestamps did not rise.

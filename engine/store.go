@@ -24,6 +24,7 @@ type StoreOptions struct {
 	FS        vfs.FS   // default: the operating system's
 	IO        vfs.IO   // how files are read and synced; with the operating system's files only; default vfs.IOAuto
 	Dirs      []string // log.dirs: one or more data directories
+	NotLogs   []string // names of folders in them that are others' although they are named like logs
 	BrokerID  int32    // < 0: as the directories say, 0 if they say nothing
 	ClusterID string   // "": as the directories say, a new one if they say nothing
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,7 +97,7 @@ func (d *dataDir) list() ([]found, error) {
 	for _, n := range names {
 		path := filepath.Join(d.path, n.Name)
 		switch {
-		case !n.IsDir || n.Name == "lost+found" || strings.HasPrefix(n.Name, "__cluster_metadata-"):
+		case !n.IsDir || n.Name == "lost+found" || slices.Contains(d.store.o.NotLogs, n.Name) || strings.HasPrefix(n.Name, "__cluster_metadata-"):
 		case strings.HasSuffix(n.Name, deleteSuffix):
 			d.store.removeLater(path, 0)
 		case strings.HasSuffix(n.Name, futureSuffix):

@@ -37,6 +37,7 @@ type options struct {
 	override []string
 
 	scale      bool
+	life       []int // partitions
 	partitions []int
 	data       []int // GB
 }
@@ -56,8 +57,9 @@ func main() {
 	flag.IntVar(&o.warm, "warm", 3, "GiB of memory to touch first: the host takes free memory back")
 	flag.BoolVar(&o.restart, "restart", false, "measure start time, idle memory and restarts with 1,000 partitions instead of the rows")
 	flag.BoolVar(&o.scale, "scale", false, "measure many partitions and much data instead of the rows")
-	o.partitions, o.data = []int{5000, 10000, 20000}, []int{1, 30}
-	flag.Func("partitions", "with -scale: how many partitions, comma separated; the last one is the many of the throughput table (default 5000,10000,20000)", numbers(&o.partitions))
+	o.life, o.partitions, o.data = []int{5000, 10000, 20000}, []int{1, 1000, 20000}, []int{1, 30}
+	flag.Func("life", "with -scale: how many partitions a broker is given that is started, stopped and killed; 0 leaves it out (default 5000,10000,20000)", numbers(&o.life))
+	flag.Func("partitions", "with -scale: over how many partitions messages/s are measured; 0 leaves it out (default 1,1000,20000)", numbers(&o.partitions))
 	flag.Func("data", "with -scale: GB of data, two numbers; 0,0 leaves it out (default 1,30)", numbers(&o.data))
 	flag.Func("override", "a setting of the broker, key=value; may be repeated", func(v string) error {
 		o.override = append(o.override, v)

@@ -8,12 +8,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sys/unix"
 
 	"millrace/benchmarks/load"
 	"millrace/benchmarks/process"
@@ -78,25 +80,39 @@ func measureScale(o options) error {
 	rep := &scaleReport{Head: fmt.Sprintf("%s; %s; %d descriptors allowed; %d rounds of %s, alternating, medians (lowest–highest)",
 		time.Now().Format("2006-01-02 15:04"), process.Machine(dir), limit.Max, o.rounds, o.duration)}
 	rep.say("%s\n", rep.Head)
-	for i, n := range o.partitions {
-		err := inFolder(dir, "partitions-"+strconv.Itoa(n), func(dir string) error {
-			return lifeOfMany(o, dir, n, rep)
-		})
-		if err == nil && o.rounds > 0 && i == len(o.partitions)-1 {
-			for _, mode := range []string{pageCache, synced} {
-				err = errors.Join(err, inFolder(dir, "speed-"+mode, func(dir string) error { return speedOverMany(o, dir, mode, toy, n, rep) }))
-			}
-		}
-		if err != nil {
-			return err
+	rep.say("The toy makes the same writes to as many files with as many descriptors and nothing else: what it loses from one file to many is the operating system's share," +
+		" and the last column is what Millrace keeps beyond that (goal: 0.85).\n")
+	var parts []part
+	for _, n := range o.life {
+		if n > 0 {
+			parts = append(parts, part{"life-" + strconv.Itoa(n), func(dir string) error { return lifeOfMany(o, dir, n, rep) }})
 		}
 	}
-	if len(o.data) == 2 && o.data[1] > 0 && o.rounds > 0 {
-		if err := inFolder(dir, "data", func(dir string) error { return speedOverData(o, dir, rep) }); err != nil {
-			return err
+	for _, mode := range []string{pageCache, synced} {
+		if o.partitions[0] > 0 && slices.Contains(o.modes, mode) {
+			parts = append(parts, part{"speed-" + mode, func(dir string) error { return speedOverMany(o, dir, mode, toy, rep) }})
 		}
 	}
-	return rep.finish(o.out)
+	if len(o.data) == 2 && o.data[1] > 0 {
+		parts = append(parts, part{"data", func(dir string) error { return speedOverData(o, dir, rep) }})
+	}
+	// What a part has measured is kept, also when a later one fails.
+	var failed error
+	for _, p := range parts {
+		begun := time.Now()
+		if err := inFolder(dir, p.name, p.measure); err != nil {
+			rep.say("\nFAILED: %s: %v\n", p.name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
+		}
+		rep.say("\n(%s: %.0f s)\n", p.name, time.Since(begun).Seconds())
+	}
+	return errors.Join(failed, rep.finish(o.out))
+}
+
+// part is what -scale measures in a folder of its own.
+type part struct {
+	name    string
+	measure func(dir string) error
 }
 
 func inFolder(dir, name string, f func(dir string) error) error {
@@ -278,10 +294,15 @@ var scaleLoads = []struct {
 	{"16 × 1 KiB, 4 × 5", load.Row{Records: 16, Size: 1024, Partitions: 1, Connections: 4, InFlight: 5, Acks: 1, Spread: true}},
 }
 
-// speedOverMany sends the same load to 1, 1,000 and n partitions of one broker. Each request carries one batch for one partition; partitions take turns
-// in random order. The toy shows beside it what the same writes to one file, and to a thousand, cost the operating system; it keeps all files open, so
-// n are too many for it.
-func speedOverMany(o options, dir, mode, toyBin string, n int, rep *scaleReport) error {
+// place is one partition that a load goes to.
+type place struct {
+	topic     string
+	partition int32
+}
+
+// speedOverMany sends the same load to few and many partitions of one broker. Each request carries one batch for one partition; partitions take turns
+// in random order. The toy shows beside it what the same writes to as many files cost the operating system.
+func speedOverMany(o options, dir, mode, toyBin string, rep *scaleReport) error {
 	s, err := startMillrace(dir, o.millrace, mode, o.override...)
 	if err != nil {
 		return err
@@ -292,96 +313,140 @@ func speedOverMany(o options, dir, mode, toyBin string, n int, rep *scaleReport)
 		return err
 	}
 	defer toy.stop()
-	counts := []int{1, min(1000, n), n}
-	type place struct {
-		topic     string
-		partition int32
-	}
-	var over []string
+	var names []string
 	places := map[string][]place{}
-	for _, c := range counts {
+	all := 0
+	for _, c := range o.partitions {
 		name := strconv.Itoa(c)
-		over = append(over, name)
-		for made := 0; made < c; made += topicPartitions {
-			topic, k := fmt.Sprintf("of-%d-%d", c, made/topicPartitions), min(topicPartitions, c-made)
-			if err := load.CreateTopic(context.Background(), s.addr, topic, k, nil); err != nil {
-				return err
-			}
-			for p := range k {
-				places[name] = append(places[name], place{topic, int32(p)})
-			}
-			touch := load.Row{Records: 1, Size: 100, Partitions: k, Connections: 1, InFlight: 1, Acks: 1} // unmeasured: each gets its files and indexes
-			if err := load.Fill(s.addr, touch, load.ProduceFrame(touch, topic), 1); err != nil {
-				return err
-			}
-		}
-		rand.Shuffle(c, func(i, j int) { places[name][i], places[name][j] = places[name][j], places[name][i] })
-	}
-	over = append(over, "toy: "+over[0], "toy: "+over[1])
-	for _, l := range scaleLoads {
-		b := load.Batch(l.Records, l.Size)
-		frames := map[string][][]byte{}
-		for name, list := range places {
-			for _, p := range list {
-				frames[name] = append(frames[name], load.ProduceFrameTo(l.Row, p.topic, p.partition, b))
-			}
-		}
-		if err := rep.speed(o, speedRow{Mode: mode, Load: l.name, Over: over}, l.Row, func(name string) (string, int, [][]byte) {
-			if count, ok := strings.CutPrefix(name, "toy: "); ok {
-				return toy.addr, toy.pid, frames[count]
-			}
-			return s.addr, s.pid, frames[name]
-		}); err != nil {
+		if places[name], err = makePlaces(s, c); err != nil {
 			return err
 		}
+		names = append(names, name)
+		all += c
 	}
-	row := lifeRow{Partitions: n + 1001, Step: "after the loads, " + mode, RSS: float64(process.RSS(s.pid)) / 1e6}
+	for _, l := range scaleLoads {
+		if !o.rows.MatchString(l.name) {
+			continue
+		}
+		r := l.Row
+		r.Body = load.Batch(l.Records, l.Size)
+		heads := map[string][][]byte{}
+		for name, list := range places {
+			for _, p := range list {
+				f := load.ProduceFrameTo(l.Row, p.topic, p.partition, r.Body)
+				heads[name] = append(heads[name], slices.Clone(f[:len(f)-len(r.Body)]))
+			}
+		}
+		row := speedRow{Mode: mode, Load: l.name}
+		for _, name := range names {
+			row.Over = append(row.Over, name, "toy: "+name)
+		}
+		if err := rep.speed(o, dir, row, r, func(name string) (string, int, [][]byte) {
+			if count, ok := strings.CutPrefix(name, "toy: "); ok {
+				return toy.addr, toy.pid, heads[count]
+			}
+			return s.addr, s.pid, heads[name]
+		}); err != nil {
+			return fmt.Errorf("%w; the broker's last words: %s", err, s.proc.LastWords())
+		}
+	}
+	row := lifeRow{Partitions: all, Step: "after the loads, " + mode, RSS: float64(process.RSS(s.pid)) / 1e6}
 	row.Descriptors, row.Maps, row.Threads = process.Held(s.pid)
 	rep.Life = append(rep.Life, row)
 	rep.say("\nAfter the loads, %s: %.0f MB resident, %d descriptors, %d maps, %d threads.\n", mode, row.RSS, row.Descriptors, row.Maps, row.Threads)
 	return nil
 }
 
-// speed measures one load over each of several targets, alternating.
-func (rep *scaleReport) speed(o options, row speedRow, r load.Row, target func(name string) (addr string, pid int, frames [][]byte)) error {
-	if len(rep.Speed) == 0 || rep.Speed[len(rep.Speed)-1].Mode != row.Mode {
-		rep.say("\n| mode | load | over | messages/s | p50 / p99 / p99.9 µs | CPU µs/req | to the first |\n|---|---|---|---|---|---|---|")
-	}
-	row.Rounds = map[string][]load.Result{}
-	for _, name := range row.Over { // unmeasured
-		addr, _, frames := target(name)
-		if _, err := load.Run(addr, r, frames, o.duration/2); err != nil {
-			return fmt.Errorf("%s, %s: %w", row.Load, name, err)
+// makePlaces makes so many partitions and writes one record to each, so that it has its files and indexes. They come in random order.
+func makePlaces(s *server, count int) ([]place, error) {
+	var list []place
+	for made := 0; made < count; made += topicPartitions {
+		topic, k := fmt.Sprintf("of-%d-%d", count, made/topicPartitions), min(topicPartitions, count-made)
+		if err := load.CreateTopic(context.Background(), s.addr, topic, k, nil); err != nil {
+			return nil, err
+		}
+		for p := range k {
+			list = append(list, place{topic, int32(p)})
+		}
+		touch := load.Row{Records: 1, Size: 100, Partitions: k, Connections: 1, InFlight: 1, Acks: 1}
+		if err := load.Fill(s.addr, touch, load.ProduceFrame(touch, topic), 1); err != nil {
+			return nil, err
 		}
 	}
-	for round := range o.rounds {
+	rand.Shuffle(count, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list, nil
+}
+
+// speed measures one load over each of several targets, alternating. Each begins without dirty pages of the one before.
+func (rep *scaleReport) speed(o options, dir string, row speedRow, r load.Row, target func(name string) (addr string, pid int, frames [][]byte)) error {
+	if len(rep.Speed) == 0 || rep.Speed[len(rep.Speed)-1].Mode != row.Mode {
+		rep.say("\n| mode | load | over | messages/s | p50 / p99 / p99.9 µs | CPU µs/req (in the kernel) | to its first | to the toy, same files | kept of what the toy keeps |\n|---|---|---|---|---|---|---|---|---|")
+	}
+	row.Rounds = map[string][]load.Result{}
+	for round := -1; round < o.rounds; round++ { // the first is not kept
 		for i := range row.Over {
-			name := row.Over[(i+round)%len(row.Over)]
+			name := row.Over[(i+max(0, round))%len(row.Over)]
 			addr, pid, frames := target(name)
-			before := process.CPU(pid)
-			res, err := load.Run(addr, r, frames, o.duration)
+			syncDisk(dir)
+			d := o.duration
+			if round < 0 {
+				d /= 2
+			}
+			user, system := process.Times(pid)
+			res, err := load.Run(addr, r, frames, d)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", row.Load, name, err)
 			}
-			res.CPU = process.CPU(pid) - before
-			row.Rounds[name] = append(row.Rounds[name], res)
+			u, k := process.Times(pid)
+			res.CPU, res.Kernel = u-user+k-system, k-system
+			if round >= 0 {
+				row.Rounds[name] = append(row.Rounds[name], res)
+			}
 		}
 	}
-	base := 0.0
+	if o.rounds > 0 {
+		rep.saySpeed(row, r)
+		rep.Speed = append(rep.Speed, row)
+	}
+	return nil
+}
+
+func (rep *scaleReport) saySpeed(row speedRow, r load.Row) {
+	per := float64(r.Records)
+	if !r.Produce() {
+		per *= float64(r.Fetch / len(load.Batch(r.Records, r.Size)))
+	}
+	first := map[bool]float64{} // by whether it is the toy's
+	loses := func(name string, m load.Result) float64 {
+		_, toy := strings.CutPrefix(name, "toy: ")
+		if first[toy] == 0 {
+			first[toy] = m.PerSecond
+		}
+		return m.PerSecond / first[toy]
+	}
 	for _, name := range row.Over {
 		m, low, high := medians(row.Rounds[name])
-		if base == 0 || name == "toy: 1" {
-			base = m.PerSecond
+		keeps, beside := loses(name, m), " | "
+		if rs := row.Rounds["toy: "+name]; len(rs) > 0 {
+			t, _, _ := medians(rs)
+			beside = fmt.Sprintf("%.2f | %.2f", m.PerSecond/t.PerSecond, keeps/loses("toy: "+name, t))
 		}
-		per := float64(r.Records)
-		if !r.Produce() {
-			per *= float64(r.Fetch / len(load.Batch(r.Records, r.Size)))
+		var kernel time.Duration
+		for _, res := range row.Rounds[name] {
+			kernel += res.Kernel
 		}
-		rep.say("| %s | %s | %s | %.0f (%.0f–%.0f) | %d / %d / %d | %.1f | %.2f |", row.Mode, row.Load, name, m.PerSecond*per, low*per, high*per,
-			m.P50, m.P99, m.P999, float64(m.CPU.Microseconds())/float64(max(1, m.Requests)), m.PerSecond/base)
+		n := float64(max(1, m.Requests))
+		rep.say("| %s | %s | %s | %.0f (%.0f–%.0f) | %d / %d / %d | %.1f (%.1f) | %.2f | %s |", row.Mode, row.Load, name, m.PerSecond*per, low*per, high*per,
+			m.P50, m.P99, m.P999, float64(m.CPU.Microseconds())/n, float64(kernel.Microseconds())/n, keeps, beside)
 	}
-	rep.Speed = append(rep.Speed, row)
-	return nil
+}
+
+// syncDisk writes out what is dirty in the file system of dir.
+func syncDisk(dir string) {
+	if f, err := os.Open(dir); err == nil {
+		_ = unix.Syncfs(int(f.Fd())) // what fails here shows in the servers
+		f.Close()
+	}
 }
 
 func (r *scaleReport) finish(out string) error {

@@ -79,7 +79,7 @@ func speedOverData(o options, dir string, rep *scaleReport) error {
 		for i := range dataTopics {
 			frames = append(frames, load.ProduceFrameTo(l.Row, "data-"+strconv.Itoa(i), 0, b))
 		}
-		err := rep.speed(o, speedRow{Mode: "produce", Load: l.name, Over: over}, l.Row, func(name string) (string, int, [][]byte) {
+		err := rep.speed(o, dir, speedRow{Mode: "produce", Load: l.name, Over: over}, l.Row, func(name string) (string, int, [][]byte) {
 			return brokers[name].addr, brokers[name].pid, frames
 		})
 		if err != nil {
@@ -96,7 +96,7 @@ func speedOverData(o options, dir string, rep *scaleReport) error {
 		}
 		hot[name] = f
 	}
-	return rep.speed(o, speedRow{Mode: "fetch", Load: "1 MiB, 4 × 1, hot", Over: over}, r, func(name string) (string, int, [][]byte) {
+	return rep.speed(o, dir, speedRow{Mode: "fetch", Load: "1 MiB, 4 × 1, hot", Over: over}, r, func(name string) (string, int, [][]byte) {
 		return brokers[name].addr, brokers[name].pid, hot[name]
 	})
 }

@@ -22,9 +22,10 @@ type Row struct {
 	Connections int
 	InFlight    int
 	Acks        int16
-	Rate        int  // requests/s for an open loop; 0 = as fast as answers come
-	Fetch       int  // bytes asked of each partition; 0 = a produce row
-	Spread      bool // connections begin at frames far apart, so that no two are at the same one soon after each other
+	Rate        int    // requests/s for an open loop; 0 = as fast as answers come
+	Fetch       int    // bytes asked of each partition; 0 = a produce row
+	Body        []byte // comes after each frame, so that thousands of frames for as many partitions need not each hold a batch: the client's own memory stays small
+	Spread      bool   // connections begin at frames far apart, so that no two are at the same one soon after each other
 }
 
 // Produce says whether the row's requests are produce requests; otherwise they are fetches.
@@ -38,7 +39,8 @@ type Result struct {
 	Requests  int64         `json:"requests"`
 	Bytes     int64         `json:"bytes"` // of payload: request frames for produce, answers for fetch
 	Elapsed   time.Duration `json:"elapsed"`
-	CPU       time.Duration `json:"cpu"` // of the server
+	CPU       time.Duration `json:"cpu"`              // of the server
+	Kernel    time.Duration `json:"kernel,omitempty"` // of CPU, what was spent in the kernel
 	P50, P99  int64         // µs
 	P999      int64
 	PerSecond float64 `json:"per_second"`
@@ -175,7 +177,7 @@ func (w *worker) open() error {
 }
 
 func (w *worker) send(n int) error {
-	if n == 1 {
+	if n == 1 && len(w.row.Body) == 0 {
 		f := w.next()
 		_, err := w.conn.Write(f)
 		return err
@@ -183,6 +185,7 @@ func (w *worker) send(n int) error {
 	w.out = w.out[:0]
 	for range n {
 		w.out = append(w.out, w.next()...)
+		w.out = append(w.out, w.row.Body...)
 	}
 	_, err := w.conn.Write(w.out)
 	return err
@@ -192,7 +195,7 @@ func (w *worker) next() []byte {
 	f := w.frames[w.turn%len(w.frames)]
 	w.turn++
 	if w.row.Produce() {
-		w.bytes += int64(len(f))
+		w.bytes += int64(len(f) + len(w.row.Body))
 	}
 	return f
 }

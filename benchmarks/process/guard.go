@@ -15,6 +15,7 @@ type stat struct {
 	pid, parent, group int
 	name               string
 	ticks              int64 // user and system time
+	system             int64 // of them, in the kernel
 }
 
 // parseStat reads a line of /proc/PID/stat. The name may hold blanks and brackets.
@@ -29,13 +30,13 @@ func parseStat(line string) (stat, bool) {
 	}
 	s := stat{name: line[open+1 : end]}
 	var err [5]error
-	var user, system int64
+	var user int64
 	s.pid, err[0] = strconv.Atoi(strings.TrimSpace(line[:open]))
 	s.parent, err[1] = strconv.Atoi(f[1])
 	s.group, err[2] = strconv.Atoi(f[2])
 	user, err[3] = strconv.ParseInt(f[11], 10, 64)
-	system, err[4] = strconv.ParseInt(f[12], 10, 64)
-	s.ticks = user + system
+	s.system, err[4] = strconv.ParseInt(f[12], 10, 64)
+	s.ticks = user + s.system
 	for _, e := range err {
 		if e != nil {
 			return stat{}, false

@@ -8,7 +8,7 @@ import (
 // Claim: a process's line is read right even if its name holds blanks and brackets, and a broken one is refused.
 func TestParseStat(t *testing.T) {
 	s, ok := parseStat("42 (a (b) c) S 7 42 1 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 100 0 0")
-	if !ok || s.pid != 42 || s.name != "a (b) c" || s.parent != 7 || s.group != 42 || s.ticks != 300 {
+	if !ok || s.pid != 42 || s.name != "a (b) c" || s.parent != 7 || s.group != 42 || s.ticks != 300 || s.system != 50 {
 		t.Errorf("%+v, %v", s, ok)
 	}
 	for _, bad := range []string{"", "42 (x", "42 (x) S 7", "x (y) S 7 42 1 0 -1 4194304 100 0 0 0 250 50 0", "42 (y) S 7 42 1 0 -1 4194304 100 0 0 0 a 50 0"} {

@@ -204,6 +204,15 @@ func CPU(pid int) time.Duration {
 	return time.Duration(s.ticks) * tick
 }
 
+// Times is the processor time that one process has used, outside and in the kernel; 0 where it is not known.
+func Times(pid int) (user, kernel time.Duration) {
+	s, ok := readStat(pid)
+	if !ok {
+		return 0, 0
+	}
+	return time.Duration(s.ticks-s.system) * tick, time.Duration(s.system) * tick
+}
+
 // RSS is a process's resident memory in bytes.
 func RSS(pid int) int64 { return statusKB(pid, "VmRSS:") << 10 }
 

@@ -251,7 +251,7 @@ func TestLogsFoundAreComparedWithTheTree(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	found := []coord.Found{{Topic: "going", ID: going}, {Topic: "kept", ID: kept, Partition: 1}, {Topic: "kept", Partition: 0}, {Topic: "kept", ID: kept, Partition: 2}, {Topic: "kept", ID: coord.ID{9}}, {Topic: "none", ID: coord.ID{8}}}
-	a, err := s.Adopt(t.Context(), found)
+	a, err := s.Adopt(t.Context(), found, 0)
 	if err != nil || len(a.Adopted) != 0 || !slices.Equal(a.Leftovers, found[:1]) || !slices.Equal(a.Strays, found[3:]) {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,21 +29,30 @@ type Conn interface {
 	Close()
 }
 
-// Dialer opens a session. events is called, one call at a time and without blocking it for long, for every watch that fires and with
-// zk.StateExpired when the session is lost. Calls may come before Dialer returns.
+// Dialer opens a session. events is called, one call at a time and without blocking it for long, for every watch that fires, with
+// zk.StateExpired when the session is lost, and with zk.StateHasSession when it has another connection. Calls may come before Dialer returns.
 type Dialer func(ctx context.Context, events func(zk.Event)) (Conn, error)
 
 // Dial reaches servers named as in zookeeper.connect, host:port,…/chroot. The session ends when the servers have not heard of us for timeout.
 func Dial(connect string, timeout time.Duration) Dialer {
 	hosts, root, _ := strings.Cut(connect, "/")
-	if root != "" {
-		root = "/" + strings.TrimSuffix(root, "/")
+	if root = strings.TrimSuffix(root, "/"); root != "" {
+		root = "/" + root
 	}
+	return dialer(connect, strings.Split(hosts, ","), root, timeout, net.DialTimeout)
+}
+
+// DialIn reaches a server in this process through its connect.
+func DialIn(connect func() (net.Conn, error), timeout time.Duration) Dialer {
+	return dialer("the built-in service", []string{"127.0.0.1:1"}, "", timeout, func(string, string, time.Duration) (net.Conn, error) { return connect() })
+}
+
+func dialer(name string, hosts []string, root string, timeout time.Duration, dial zk.Dialer) Dialer {
 	return func(ctx context.Context, events func(zk.Event)) (Conn, error) {
 		c := &realConn{root: root, events: events, armed: map[watchOf]bool{}, up: make(chan struct{}), made: make(chan struct{})}
-		conn, _, err := zk.Connect(strings.Split(hosts, ","), timeout, zk.WithEventCallback(c.event), zk.WithLogInfo(false), zk.WithLogger(silent{}))
+		conn, _, err := zk.Connect(hosts, timeout, zk.WithEventCallback(c.event), zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(dial))
 		if err != nil {
-			return nil, fmt.Errorf("coordination at %s: %w", connect, err)
+			return nil, fmt.Errorf("coordination at %s: %w", name, err)
 		}
 		c.conn = conn
 		close(c.made)
@@ -50,11 +60,11 @@ func Dial(connect string, timeout time.Duration) Dialer {
 		case <-c.up:
 		case <-ctx.Done():
 			conn.Close()
-			return nil, fmt.Errorf("coordination at %s does not answer: %w", connect, context.Cause(ctx))
+			return nil, fmt.Errorf("coordination at %s does not answer: %w", name, context.Cause(ctx))
 		}
 		if err := c.makeRoot(); err != nil {
 			conn.Close()
-			return nil, fmt.Errorf("coordination at %s: %w", connect, err)
+			return nil, fmt.Errorf("coordination at %s: %w", name, err)
 		}
 		return c, nil
 	}
@@ -92,10 +102,15 @@ func (c *realConn) event(e zk.Event) {
 	if e.Type == zk.EventSession {
 		switch e.State {
 		case zk.StateHasSession:
+			again := true
 			c.once.Do(func() {
 				c.session = c.conn.SessionID()
 				close(c.up)
+				again = false
 			})
+			if again { // another connection; what happened between the two, the library may miss (it reads its last zxid beside answers that raise it)
+				c.events(zk.Event{Type: zk.EventSession, State: zk.StateHasSession})
+			}
 		case zk.StateExpired, zk.StateAuthFailed:
 			c.lost.Store(true)
 			c.events(zk.Event{Type: zk.EventSession, State: zk.StateExpired})

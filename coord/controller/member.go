@@ -106,6 +106,11 @@ func (m *member) StopReplica(o *StopReplica) error {
 		if t != nil && t.ID == r.ID && int(r.Partition) < len(t.Partitions) && r.Delete && slices.Contains(t.Partitions[r.Partition].Replicas, m.s.o.BrokerID) {
 			return fmt.Errorf("partition %d of topic %q is still in use", r.Partition, r.Topic)
 		}
+		if r.Delete && m.s.o.Stopped != nil {
+			if err := m.s.o.Stopped(r); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

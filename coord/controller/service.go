@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/coord"
+	"millrace/coord/controller/cluster"
 	"millrace/coord/controller/znode"
 	"millrace/wire"
 )
@@ -25,6 +26,9 @@ type Options struct {
 
 	// Peer reaches another live broker, nil if it cannot be reached: it gets no orders then. Asked for each order; not for this broker.
 	Peer func(b coord.Broker) Peer
+
+	// Stopped is asked whether this broker has deleted a replica: an error says why not yet, and the topic's deletion goes on at the next start. nil: it has.
+	Stopped func(r StoppedReplica) error
 
 	SessionTimeout time.Duration    // what Dial asks for: for so long the node of a broker that died may stand in the way of its next life; 0: 18 s
 	Retry          time.Duration    // between tries to get a session or to read the tree; 0: 250 ms
@@ -54,6 +58,9 @@ type Service struct {
 		stale   bool             // what is known must be read again before anything is written
 		changes map[string]int64 // by queue, the notification read last
 		own     map[string]bool  // notifications that this broker has written and not come across yet
+		fresh   bool             // the tree is to be filled (see Fresh)
+		made    bool             // and this Service has made it, so that it is empty
+		read    *cluster.State   // the topics as first has read them, for Adopt
 		closed  bool
 	}
 }
@@ -109,6 +116,9 @@ func (s *Service) first() error {
 	if err := s.makeNodes(); err != nil {
 		return err
 	}
+	if err := s.markFresh(); err != nil {
+		return err
+	}
 	id, err := s.clusterID()
 	if err != nil {
 		return err
@@ -117,6 +127,7 @@ func (s *Service) first() error {
 	if err != nil {
 		return err
 	}
+	s.mu.read = tree
 	settings, err := s.readSettings(tree.Names())
 	if err != nil {
 		return err
@@ -179,6 +190,13 @@ func (s *Service) RegisterBroker(ctx context.Context, b coord.Broker) error {
 	ctx, done := context.WithTimeout(ctx, 2*s.o.SessionTimeout)
 	defer done()
 	s.mu.Lock()
+	if s.mu.fresh { // nobody has anything to fill it with
+		if err := s.fillSome([]any{remove(znode.FillingPath)}); err != nil {
+			s.mu.Unlock()
+			return err
+		}
+		s.mu.fresh = false
+	}
 	s.mu.self = &b
 	s.mu.epoch = min(s.mu.epoch, 0) // the node is written anew
 	s.mu.stale = true

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"millrace/coord"
 	"millrace/coord/contract"
 	"millrace/coord/controller/znode"
@@ -52,7 +54,7 @@ func within(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Claim: a broker cannot tell this Service from coord/single's.
+// Claim: the Service does what a broker relies on.
 // Method: the contract, over a tree in memory.
 func TestContract(t *testing.T) {
 	contract.Run(t, func(t *testing.T) contract.Cluster {
@@ -166,7 +168,7 @@ func (f *folders) follow(img *coord.Image) {
 func (f *folders) begin(t *testing.T, s *Service) {
 	t.Helper()
 	f.mu.Lock()
-	a, err := s.Adopt(context.Background(), slices.Collect(maps.Values(f.made)))
+	a, err := s.Adopt(context.Background(), slices.Collect(maps.Values(f.made)), 0)
 	if err == nil && len(a.Strays) > 0 {
 		t.Errorf("folders that nobody knows: %+v", a.Strays)
 	}
@@ -316,4 +318,48 @@ func (p *plan) isDead() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dead
+}
+
+// Claim: topics of one request are written together, and one that cannot be made costs only itself, also if coordination alone knows why.
+// Method: a topic that a tool has made a moment ago, and settings without a topic, among others; in one multi, and each operation in its own.
+func TestTopicsOfOneRequestAreMadeTogether(t *testing.T) {
+	for _, batch := range []int{0, 1} {
+		tr := newTree()
+		o := optionsOf(tr, 1, nil)
+		o.batch = batch
+		s := start(t, o)
+		s.mu.Lock()
+		s.mu.conn = deaf{s.mu.conn, tr}
+		s.mu.Unlock()
+		results := s.CreateTopics(t.Context(), []coord.NewTopic{newTopic("a", 2), newTopic("taken", 1), newTopic("b", 1), newTopic("settings", 1)}, false)
+		for _, r := range results {
+			want := int16(0)
+			if r.Name == "taken" {
+				want = wire.ErrTopicAlreadyExists
+			}
+			if r.Code != want || (r.Topic == nil) != (want != 0) {
+				t.Errorf("%s: %+v", r.Name, r)
+			}
+		}
+		within(t, "the tool's topic is seen", func() bool { return s.Image().Topic("taken") != nil })
+		s.settle(t)
+		requireWhole(t, tr, s.Image())
+		if len(s.Image().Names()) != 4 {
+			t.Errorf("%s", shown(s.Image()))
+		}
+	}
+}
+
+// deaf is a session before whose first multi a tool is faster.
+type deaf struct {
+	Conn
+	t *tree
+}
+
+func (d deaf) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	topic := znode.Topic{ID: coord.ID{7}, Partitions: map[int32][]int32{0: {1}}}
+	_ = d.t.act(create("/config/topics/settings", []byte(`{"version":1,"config":{"k":"v"}}`)))
+	_ = d.t.act(create("/config/topics/taken", []byte(`{"version":1,"config":{}}`)))
+	_ = d.t.act(create("/brokers/topics/taken", topic.Encode()))
+	return d.Conn.Multi(ops...)
 }

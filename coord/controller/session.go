@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,14 +58,23 @@ func (e *events) take() []string {
 
 // sessionState tells whether one session is lost. Events of an older session than the present one say nothing.
 type sessionState struct {
-	mu   sync.Mutex
-	lost bool
+	mu    sync.Mutex
+	lost  bool
+	again bool // it has another connection than when somebody looked last
 }
 
 func (s *sessionState) isLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
+}
+
+func (s *sessionState) takeAgain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := s.again
+	s.again = false
+	return again
 }
 
 // sessionConn is a Conn that knows whether its session is lost.
@@ -78,12 +88,11 @@ func (s *Service) dial(ctx context.Context) (Conn, error) {
 	state := &sessionState{}
 	conn, err := s.o.Dial(ctx, func(e zk.Event) {
 		if e.Type == zk.EventSession {
-			if e.State == zk.StateExpired {
-				state.mu.Lock()
-				state.lost = true
-				state.mu.Unlock()
-				s.events.wakeUp()
-			}
+			state.mu.Lock()
+			state.lost = state.lost || e.State == zk.StateExpired
+			state.again = state.again || e.State == zk.StateHasSession
+			state.mu.Unlock()
+			s.events.wakeUp()
 			return
 		}
 		s.events.add(e.Path)
@@ -154,6 +163,8 @@ func (s *Service) step() error {
 	if c, ok := s.mu.conn.(sessionConn); ok && c.state.isLost() {
 		s.o.Logger.Warn("the session with coordination is lost")
 		s.drop()
+	} else if ok && c.state.takeAgain() {
+		s.mu.stale = true
 	}
 	if s.mu.conn == nil {
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.SessionTimeout)
@@ -208,13 +219,33 @@ func (s *Service) resync() error {
 	return err
 }
 
-// makeNodes makes the nodes that every broker makes at its start.
+// makeNodes makes the nodes that every broker makes at its start: those that are missing, in one multi, unless another broker makes them just now.
 func (s *Service) makeNodes() error {
-	for _, paths := range [][]string{znode.AlwaysThere, znode.AlwaysOurs} {
-		for _, path := range paths {
-			if err := s.ensure(path); err != nil {
-				return err
-			}
+	paths := slices.Concat(znode.AlwaysThere, znode.AlwaysOurs)
+	there := make([]bool, len(paths))
+	err := s.each(len(paths), func(i int) error {
+		stat, err := s.mu.conn.Exists(paths[i], false)
+		there[i] = stat != nil
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var ops []any
+	for i, path := range paths {
+		if !there[i] {
+			ops = append(ops, create(path, nil))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err = multi(s.mu.conn, ops...); !isNodeExists(err) {
+		return err
+	}
+	for _, path := range paths {
+		if err := s.ensure(path); err != nil {
+			return err
 		}
 	}
 	return nil

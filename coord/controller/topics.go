@@ -18,7 +18,8 @@ func (s *Service) failed(name string, err error) coord.TopicResult {
 	return coord.TopicResult{Name: name, Code: code, Message: message}
 }
 
-// CreateTopics is coord.Service's. Each topic is one multi where it fits: its settings, its assignment, its partitions with their leaders.
+// CreateTopics is coord.Service's. A topic is in one multi where it fits, and as many topics as fit are in one: their settings, their assignments, their
+// partitions with their leaders.
 func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, validateOnly bool) []coord.TopicResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,6 +32,8 @@ func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, val
 	}
 	planner := coord.NewPlanner(s.Image(), topics)
 	o := s.newOrders()
+	var drafts []*draft
+	size := 0
 	for i, t := range topics {
 		r := planner.Plan(t)
 		if old := s.topic(t.Name); r.Code == 0 && old != nil {
@@ -39,11 +42,21 @@ func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, val
 				r.Message = fmt.Sprintf("topic %q is marked for deletion", t.Name)
 			}
 		}
-		if r.Code == 0 && !validateOnly {
-			r = s.createTopic(r.Topic, o)
-		}
 		results[i] = r
+		if r.Code != 0 || validateOnly {
+			continue
+		}
+		d, r := s.draftTopic(r.Topic)
+		if results[i] = r; r.Code != 0 {
+			continue
+		}
+		if d.at = i; size+d.size > s.o.batch {
+			s.writeDrafts(drafts, results, o)
+			drafts, size = nil, 0
+		}
+		drafts, size = append(drafts, d), size+d.size
 	}
+	s.writeDrafts(drafts, results, o)
 	if s.mu.lead != nil {
 		if err := o.send(); err != nil {
 			for i := range results {
@@ -54,6 +67,16 @@ func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, val
 		}
 	}
 	return results
+}
+
+// draft is a topic that is about to be written.
+type draft struct {
+	at      int // in the request
+	topic   *cluster.Topic
+	config  map[string]string
+	changes []change
+	ops     []any // the first makes the settings, the second the topic
+	size    int   // bytes of a multi
 }
 
 // tooLarge refuses a topic whose assignment coordination could not hold.
@@ -69,29 +92,65 @@ func (s *Service) topic(name string) *cluster.Topic {
 	return s.mu.lead.state.Topics[name]
 }
 
-// createTopic writes one planned topic.
-func (s *Service) createTopic(planned *coord.Topic, o *orders) coord.TopicResult {
+// draftTopic makes what is to be written of one planned topic.
+func (s *Service) draftTopic(planned *coord.Topic) (*draft, coord.TopicResult) {
 	id, err := s.newTopicID()
 	if err != nil {
-		return s.failed(planned.Name, err)
+		return nil, s.failed(planned.Name, err)
 	}
 	if s.mu.lead == nil || s.mu.stale {
-		return s.failed(planned.Name, errMoved)
+		return nil, s.failed(planned.Name, errMoved)
 	}
 	t := &cluster.Topic{Name: planned.Name, ID: id}
 	for _, p := range planned.Partitions {
 		t.Partitions = append(t.Partitions, &cluster.Partition{Replicas: p.Replicas, Phase: cluster.New, Leader: cluster.NoLeader, Version: -1})
 	}
 	if n := len(encodeTopic(t)); n > maxNode {
-		return tooLarge(t.Name, n)
+		return nil, tooLarge(t.Name, n)
 	}
+	d := &draft{topic: t, config: planned.Config}
 	changes, states := s.firstStates(t, false, nil)
-	config := znode.ConfigPath(topicEntity(t.Name))
-	ops := append([]any{create(config, znode.EncodeConfig(planned.Config)), create(znode.TopicPath(t.Name), encodeTopic(t))}, states...)
-	err = s.fencedInBatches(ops, 2, 0, nil)
+	d.changes, d.ops = changes, append([]any{create(znode.ConfigPath(topicEntity(t.Name)), znode.EncodeConfig(planned.Config)), create(znode.TopicPath(t.Name), encodeTopic(t))}, states...)
+	for _, op := range d.ops {
+		d.size += sizeOf(op)
+	}
+	return d, coord.TopicResult{Name: t.Name}
+}
+
+// writeDrafts writes topics that fit into one multi together; each for itself if one of them is refused, or there is only one.
+func (s *Service) writeDrafts(drafts []*draft, results []coord.TopicResult, o *orders) {
+	if len(drafts) > 1 {
+		var ops []any
+		for _, d := range drafts {
+			ops = append(ops, d.ops...)
+		}
+		_, err := s.fenced(ops...)
+		if !errors.As(err, new(*refused)) {
+			for _, d := range drafts {
+				if err != nil {
+					results[d.at] = s.failed(d.topic.Name, err)
+				} else {
+					results[d.at] = s.made(d, o)
+				}
+			}
+			return
+		}
+	}
+	for _, d := range drafts {
+		results[d.at] = s.createTopic(d, o)
+	}
+}
+
+// createTopic writes one topic.
+func (s *Service) createTopic(d *draft, o *orders) coord.TopicResult {
+	t, ops := d.topic, d.ops
+	if s.mu.lead == nil || s.mu.stale {
+		return s.failed(t.Name, errMoved)
+	}
+	err := s.fencedInBatches(ops, 2, 0, nil)
 	if r := (*refused)(nil); errors.As(err, &r) && r.op == ops[0] {
 		// Settings without a topic: a tool was cut off between the two. They are nobody's, as for Kafka.
-		ops[0] = set(config, znode.EncodeConfig(planned.Config), -1)
+		ops[0] = set(znode.ConfigPath(topicEntity(t.Name)), znode.EncodeConfig(d.config), -1)
 		err = s.fencedInBatches(ops, 2, 0, nil)
 	}
 	if isNodeExists(err) {
@@ -101,14 +160,20 @@ func (s *Service) createTopic(planned *coord.Topic, o *orders) coord.TopicResult
 	if err != nil {
 		return s.failed(t.Name, err)
 	}
+	return s.made(d, o)
+}
+
+// made takes over a topic that is written.
+func (s *Service) made(d *draft, o *orders) coord.TopicResult {
+	t := d.topic
 	s.mu.lead.state.Topics[t.Name] = t
-	take(changes, o)
+	take(d.changes, o)
 	o.topic(t)
-	s.member.expect(t.Name, planned.Config)
+	s.member.expect(t.Name, d.config)
 	if err := s.watchTopic(t.Name); err != nil {
 		s.doubt(err) // the topic is there all the same
 	}
-	made := t.Coord(planned.Config)
+	made := t.Coord(d.config)
 	return coord.TopicResult{Name: t.Name, Topic: &made}
 }
 

@@ -1,12 +1,13 @@
 // Package zk is coordination in ZooKeeper's manner: a znode tree that means what ZooKeeper
-// 3.9's means, kept by an engine.Log, served by ZooKeeper's client protocol. The broker
-// does not start it yet.
+// 3.9's means, kept by an engine.Log, served by ZooKeeper's client protocol. [Start]
+// opens all of it below one folder, in the broker's process or in one of its own.
 //
 //	proto/    the client protocol as values and bytes
 //	tree/     the tree, its sessions, access lists, quotas and watches: a pure state machine
 //	store/    its transactions in a log, its snapshots in files, recovery
 //	expiry/   when sessions end
 //	server/   connections, sessions, order, four-letter words
+//	service.go  the pieces put together over one folder
 //
 // A write goes: request parsed (proto), made a tree.Txn with the client's identities and
 // the rules in force, committed with whatever else waits (store: one batch, one sync),

@@ -43,7 +43,7 @@ func main() {
 			o.MB = 2
 		}
 	}
-	checks := slices.Concat(core.Checks(), clients.Checks(), frameworks.Checks(), java.Checks(), interchange.Checks(), sweep.Checks())
+	checks := slices.Concat(core.Checks(), clients.Checks(), frameworks.Checks(), java.Checks(), interchange.Checks(), sweep.Checks(), zookeeper.Checks())
 	if *reference {
 		checks = zookeeper.Reference()
 	}

@@ -131,8 +131,8 @@ func TestServeWithoutAFile(t *testing.T) {
 // Claim: the ready line is the one that scripts wait for.
 // Method: format one.
 func TestReadyLine(t *testing.T) {
-	got := readyLine(broker.Ready{NodeID: 1, Coordinator: "-", Listeners: []broker.Listener{{Name: "PLAINTEXT", Host: "127.0.0.1", Port: 9092}}}, 42*time.Millisecond)
-	if want := "ready id=1 listeners=PLAINTEXT://127.0.0.1:9092 coordinator=- in=42ms"; got != want {
+	got := readyLine(broker.Ready{NodeID: 1, Coordinator: "127.0.0.1:2181", Listeners: []broker.Listener{{Name: "PLAINTEXT", Host: "127.0.0.1", Port: 9092}}}, 42*time.Millisecond)
+	if want := "ready id=1 listeners=PLAINTEXT://127.0.0.1:9092 coordinator=127.0.0.1:2181 in=42ms"; got != want {
 		t.Errorf("got %s", got)
 	}
 }

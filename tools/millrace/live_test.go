@@ -192,7 +192,7 @@ func TestServeReadyStopAndAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := regexp.MustCompile(`^ready id=1 listeners=PLAINTEXT://(127\.0\.0\.1:\d+) coordinator=- in=\d+ms\n$`).FindStringSubmatch(line)
+		found := regexp.MustCompile(`^ready id=1 listeners=PLAINTEXT://(127\.0\.0\.1:\d+) coordinator=127\.0\.0\.1:\d+ in=\d+ms\n$`).FindStringSubmatch(line)
 		if found == nil {
 			t.Fatalf("ready line is %q", line)
 		}

@@ -88,6 +88,6 @@ func newRoot() *cobra.Command {
   millrace group lag billing --watch
   source <(millrace completion bash)                 # or zsh, fish, powershell`,
 	}
-	root.AddCommand(newServe(), newTopic(), newProduce(), newConsume(), newGroup(), newConfig(), newQuota(), newCluster(), newLogDirs(), newDumpLog(), newVersion())
+	root.AddCommand(newServe(), newCoordinator(), newZk(), newTopic(), newProduce(), newConsume(), newGroup(), newConfig(), newQuota(), newCluster(), newLogDirs(), newDumpLog(), newVersion())
 	return root
 }

@@ -40,7 +40,7 @@ named, the broker goes without. Port 0 lets the system choose a free one.
 
 When clients are accepted, one line goes to standard output; a script can wait for it:
 
-  ready id=1 listeners=PLAINTEXT://127.0.0.1:9092 coordinator=- in=42ms
+  ready id=1 listeners=PLAINTEXT://127.0.0.1:9092 coordinator=127.0.0.1:2181 in=42ms
 
 Everything else is logged to standard error.`,
 		Example: `  millrace serve

@@ -31,14 +31,18 @@ type server struct {
 
 	mu    sync.RWMutex
 	parts map[string]*partition
+	files files
 }
 
 // partition is one file and the positions of its batches.
 type partition struct {
-	fd   int
-	file *os.File
+	path  string
+	files *files
 
 	mu     sync.Mutex
+	file   *os.File // nil while it is closed for another's sake
+	fd     int
+	slot   int // in files.open
 	size   int64
 	next   int64   // offset of the next batch
 	starts []int64 // first offset of each batch, ascending
@@ -66,6 +70,7 @@ func run(listen, dir, mode string) error {
 		return err
 	}
 	s := &server{mode: mode, dir: dir, parts: map[string]*partition{}}
+	s.files.max = openAtMost()
 	if mode == "journal" || mode == "files" {
 		var err error
 		if s.sync, err = newSyncer(filepath.Join(dir, "journal"), mode == "journal"); err != nil {
@@ -116,11 +121,12 @@ func (s *server) part(topic []byte, index int32) (*partition, error) {
 	if p = s.parts[string(k)]; p != nil {
 		return p, nil
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, string(k)+".log"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
-	if err != nil {
+	p = &partition{path: filepath.Join(s.dir, string(k)+".log"), files: &s.files}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.open(os.O_CREATE | os.O_TRUNC); err != nil {
 		return nil, err
 	}
-	p = &partition{file: f, fd: int(f.Fd())}
 	s.parts[string(k)] = p
 	return p, nil
 }
@@ -129,6 +135,9 @@ func (s *server) part(topic []byte, index int32) (*partition, error) {
 func (p *partition) append(b []byte, count int64) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.open(0); err != nil {
+		return 0, err
+	}
 	base := p.next
 	stamp(b, base)
 	if _, err := unix.Pwrite(p.fd, b, p.size); err != nil {

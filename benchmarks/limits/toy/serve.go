@@ -168,6 +168,10 @@ func (s *server) fetch(c *net.TCPConn, frame, scratch []byte) ([]byte, error) {
 			return out, err
 		}
 		p.mu.Lock()
+		if err := p.open(0); err != nil {
+			p.mu.Unlock()
+			return out, err
+		}
 		k := sort.Search(len(p.starts), func(i int) bool { return p.starts[i] > from }) - 1
 		pos, n, end := p.at[k], min(int64(limit), p.size-p.at[k]), p.next
 		p.mu.Unlock()

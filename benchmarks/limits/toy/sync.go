@@ -105,7 +105,7 @@ func (s *syncer) run() {
 	s.mu.Unlock()
 	err := s.write(buf)
 	for p := range files {
-		err = errors.Join(err, unix.Fdatasync(p.fd))
+		err = errors.Join(err, p.sync())
 	}
 	s.mu.Lock()
 	s.spare, s.done, s.running = buf, round+1, false

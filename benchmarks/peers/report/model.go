@@ -23,9 +23,10 @@ const (
 	RedisSynced = "redis always"
 	RabbitMQ    = "rabbitmq streams"
 	Jafka       = "jafka"
+	ZooKeeper   = "zookeeper" // benchmarks/coordination
 )
 
-var targetOrder = []string{Synced, PageCache, Kafka, KafkaTuned, KafkaFlush, NATS, NATSSynced, Redis, RedisSynced, RabbitMQ, Jafka}
+var targetOrder = []string{Synced, PageCache, Kafka, KafkaTuned, KafkaFlush, NATS, NATSSynced, Redis, RedisSynced, RabbitMQ, Jafka, ZooKeeper}
 
 // Metrics are the names of values in a figure; each has its unit in it.
 const (

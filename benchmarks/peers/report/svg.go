@@ -8,7 +8,7 @@ import (
 )
 
 var colours = map[string]string{Synced: "#1b6ca8", PageCache: "#4fa3d8", Kafka: "#555555", KafkaTuned: "#8a8a8a", KafkaFlush: "#8a6d3b", NATS: "#2e8b57", NATSSynced: "#8fbc8f",
-	Redis: "#c0392b", RedisSynced: "#e59866", RabbitMQ: "#e67e22", Jafka: "#7d3c98"}
+	Redis: "#c0392b", RedisSynced: "#e59866", RabbitMQ: "#e67e22", Jafka: "#7d3c98", ZooKeeper: "#555555"}
 
 // The plot's measures in pixels.
 const (
@@ -19,7 +19,7 @@ const (
 	plotTop   = 56
 )
 
-// Plot draws how many times better than Kafka each system is in each row, on a logarithmic scale: to the right of 1 is better,
+// Plot draws how many times better than Kafka (coordination: than ZooKeeper) each system is in each row, on a logarithmic scale: to the right of 1 is better,
 // whatever the figure. It is empty if the section has nothing to compare.
 func Plot(name string, s *Section) string {
 	type bar struct {
@@ -31,8 +31,11 @@ func Plot(name string, s *Section) string {
 		bars []bar
 	}
 	base := Kafka
-	if name == "durable" {
+	switch name {
+	case "durable":
 		base = KafkaFlush
+	case "coordination":
+		base = ZooKeeper
 	}
 	var groups []group
 	low, high, height := 0.5, 2.0, 0

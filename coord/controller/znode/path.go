@@ -37,6 +37,9 @@ const (
 const (
 	OwnRoot    = "/millrace"
 	OwnChanges = "/millrace/config/changes"
+
+	FillingPath  = "/millrace/filling"  // there while a new tree is being filled with what a broker has found or saved
+	ImportedPath = "/millrace/imported" // says what it was filled with, if that was a file
 )
 
 // Entity types below /config and /millrace/config.

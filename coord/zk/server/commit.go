@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"time"
 
 	"millrace/coord/zk/proto"
@@ -9,11 +10,16 @@ import (
 
 // request is a write on its way.
 type request struct {
-	c    *conn // nil: the service's own
-	xid  int32
-	size int64 // of the budget
-	txn  tree.Txn
+	c     *conn // nil: the service's own
+	xid   int32
+	size  int64     // of the budget
+	begun time.Time // when it was read; zero of the service's own
+	txn   tree.Txn
+	done  chan<- bool // of the service's own, told whether it was stored; has room; nil: nobody asks
 }
+
+// requests are those that nobody has, to be used again: one is half a KiB.
+var requests = sync.Pool{New: func() any { return new(request) }}
 
 // put gives r to the committer; false: the server ends.
 func (s *Server) put(r *request) bool {
@@ -65,6 +71,11 @@ func (s *Server) committer() {
 				return
 			}
 		}
+		s.warnQuotas(txns[:n])
+		for _, r := range group {
+			*r = request{}
+			requests.Put(r)
+		}
 		clear(group)
 		clear(txns)
 	}
@@ -89,6 +100,9 @@ func (s *Server) deliver(events []tree.Event) {
 // answer tells who asked. The tree is held.
 func (s *Server) answer(r *request, zxid int64, res *proto.Result) {
 	c := r.c
+	if r.done != nil {
+		r.done <- true
+	}
 	switch op := r.txn.Req.Op; {
 	case c == nil && op == proto.OpCloseSession: // expired
 		s.mu.Lock()
@@ -103,7 +117,7 @@ func (s *Server) answer(r *request, zxid int64, res *proto.Result) {
 	case op == proto.OpCreateSession: // hello answers; tracked here, or nobody might
 		s.tracker.Add(r.txn.Session, time.Duration(r.txn.Req.Timeout)*time.Millisecond)
 	default:
-		c.reply(r.xid, zxid, res)
+		c.reply(op, r.begun, r.xid, zxid, res)
 		if op == proto.OpCloseSession {
 			s.tracker.Remove(r.txn.Session)
 			c.finish()
@@ -116,6 +130,9 @@ func (s *Server) answer(r *request, zxid int64, res *proto.Result) {
 // drop ends the connection of a write that was not stored: its client does not know
 // what has become of it, as after any lost connection.
 func (s *Server) drop(r *request) {
+	if r.done != nil {
+		r.done <- false
+	}
 	if r.c == nil {
 		if r.txn.Req.Op == proto.OpCloseSession { // to be tried again
 			s.tracker.Add(r.txn.Session, s.cfg.MinTimeout)

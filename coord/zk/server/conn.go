@@ -22,7 +22,12 @@ type conn struct {
 	nc      net.Conn
 	host    string
 	watcher tree.Watcher
-	session int64 // set before anything is read for it, under Server.mu
+	session int64         // set before anything is read for it, under Server.mu
+	frameOf []byte        // the reader's, for the next frame; nil: the last one is a write's, which keeps it
+	q       proto.Request // the reader's, the newest
+	timeout time.Duration // of the session; likewise
+	began   time.Time
+	meter   meter
 
 	mu      sync.Mutex // the last of all locks
 	changed *sync.Cond
@@ -31,10 +36,11 @@ type conn struct {
 	pending int        // writes not answered
 	ending  bool       // nothing is read any more; what waits is sent
 	dead    bool       // nothing is sent any more
+	last    last
 }
 
 func newConn(s *Server, nc net.Conn, host string, watcher tree.Watcher) *conn {
-	c := &conn{s: s, nc: nc, host: host, watcher: watcher, auth: []proto.ID{{Scheme: "ip", ID: host}}}
+	c := &conn{s: s, nc: nc, host: host, watcher: watcher, began: time.Now(), auth: []proto.ID{{Scheme: "ip", ID: host}}}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -52,6 +58,8 @@ func (c *conn) send(body func([]byte) []byte) {
 	if c.dead || c.ending {
 		return
 	}
+	c.meter.frameOut()
+	c.s.meter.frameOut()
 	at := len(c.out)
 	c.out = body(append(c.out, 0, 0, 0, 0))
 	binary.BigEndian.PutUint32(c.out[at:], uint32(len(c.out)-at-4))
@@ -62,8 +70,16 @@ func (c *conn) send(body func([]byte) []byte) {
 	c.changed.Broadcast()
 }
 
-func (c *conn) reply(xid int32, zxid int64, res *proto.Result) {
-	c.send(func(b []byte) []byte { return proto.AppendReply(b, xid, zxid, res) })
+// reply answers what was read at the time begun.
+func (c *conn) reply(op proto.Op, begun time.Time, xid int32, zxid int64, res *proto.Result) {
+	now := time.Now()
+	ms := now.Sub(begun).Milliseconds()
+	c.meter.took(ms)
+	c.s.meter.took(ms)
+	c.send(func(b []byte) []byte {
+		c.last = last{op, xid, zxid, now, ms}
+		return proto.AppendReply(b, xid, zxid, res)
+	})
 }
 
 // finish has what waits sent, and then the connection closed.
@@ -138,7 +154,7 @@ func (c *conn) read() {
 	defer c.s.forget(c)
 	r := bufio.NewReaderSize(c.nc, 4096)
 	c.nc.SetReadDeadline(time.Now().Add(helloWait))
-	if word, err := r.Peek(4); err != nil || c.fourLetters(string(word)) || !c.hello(r) {
+	if word, err := r.Peek(4); err != nil || c.fourLetters(r, string(word)) || !c.hello(r) {
 		c.finish()
 		return
 	}
@@ -158,7 +174,7 @@ func (c *conn) read() {
 }
 
 // frame reads one, whose bytes the budget has been asked for.
-func (c *conn) frame(r io.Reader) ([]byte, bool) {
+func (c *conn) frame(r *bufio.Reader) ([]byte, bool) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, false
@@ -171,19 +187,32 @@ func (c *conn) frame(r io.Reader) ([]byte, bool) {
 	if !c.s.budget.take(int64(n)) {
 		return nil, false
 	}
-	frame := make([]byte, n)
-	c.nc.SetReadDeadline(time.Now().Add(helloWait)) // bytes of the budget must not wait for ever
+	if cap(c.frameOf) < int(n) || n > keepFrame {
+		c.frameOf = make([]byte, n)
+	}
+	frame := c.frameOf[:n]
+	if n > keepFrame {
+		c.frameOf = nil
+	}
+	whole := r.Buffered() >= int(n)
+	if !whole {
+		c.nc.SetReadDeadline(time.Now().Add(helloWait)) // bytes of the budget must not wait for ever
+	}
 	_, err := io.ReadFull(r, frame)
-	c.nc.SetReadDeadline(time.Time{})
+	if !whole {
+		c.nc.SetReadDeadline(time.Time{})
+	}
 	if err != nil {
 		c.s.budget.give(int64(n))
 		return nil, false
 	}
+	c.meter.frameIn(len(frame))
+	c.s.meter.frameIn(len(frame))
 	return frame, true
 }
 
 // hello opens or resumes a session.
-func (c *conn) hello(r io.Reader) bool {
+func (c *conn) hello(r *bufio.Reader) bool {
 	frame, ok := c.frame(r)
 	if !ok {
 		return false
@@ -204,7 +233,7 @@ func (c *conn) hello(r io.Reader) bool {
 		c.mu.Lock()
 		c.pending++
 		c.mu.Unlock()
-		c.take(a.Session)
+		c.take(a.Session, timeout)
 		txn := tree.Txn{Session: a.Session, Req: proto.Request{Op: proto.OpCreateSession, Timeout: a.Timeout}}
 		if !c.s.put(&request{c: c, size: size, txn: txn}) || !c.wait(0) {
 			return false
@@ -216,7 +245,7 @@ func (c *conn) hello(r io.Reader) bool {
 			c.send(func(b []byte) []byte { return proto.AppendConnected(b, &gone) })
 			return false
 		}
-		c.take(q.Session)
+		c.take(q.Session, timeout)
 		c.s.tracker.Add(q.Session, timeout)
 	}
 	a.Passwd = c.s.passwd(a.Session)
@@ -225,9 +254,9 @@ func (c *conn) hello(r io.Reader) bool {
 }
 
 // take makes c the session's connection; an older one is closed.
-func (c *conn) take(session int64) {
+func (c *conn) take(session int64, timeout time.Duration) {
 	c.s.mu.Lock()
-	c.session = session
+	c.session, c.timeout = session, timeout
 	old := c.s.sessions[session]
 	c.s.sessions[session] = c
 	c.s.mu.Unlock()
@@ -238,7 +267,7 @@ func (c *conn) take(session int64) {
 
 // request carries out one frame; false: the connection ends.
 func (c *conn) request(frame []byte) bool {
-	size := int64(len(frame))
+	size, begun := int64(len(frame)), time.Now()
 	h, body, err := proto.ParseHeader(frame)
 	if err != nil {
 		c.s.budget.give(size)
@@ -248,8 +277,9 @@ func (c *conn) request(frame []byte) bool {
 		c.s.budget.give(size)
 		return false // expired; its end is on its way
 	}
-	q, err := proto.ParseRequest(h.Op, body)
-	code := proto.OK
+	c.q, err = proto.ParseRequest(h.Op, body)
+	defer func() { c.q = proto.Request{} }() // nothing large is kept for a client that rests
+	q, code := &c.q, proto.OK
 	switch {
 	case errors.Is(err, proto.ErrUnimplemented):
 		code = proto.ErrUnimplemented
@@ -257,24 +287,27 @@ func (c *conn) request(frame []byte) bool {
 		code = proto.ErrMarshalling
 	}
 	if h.Op.Writes() && h.Op != proto.OpCheck && h.Op != proto.OpDeleteContainer && h.Op != proto.OpCreateSession {
-		txn := tree.Txn{Session: c.session, Cxid: h.Xid, Rules: c.s.cfg.Rules, Refused: code, Auth: c.who(), Req: q}
+		c.frameOf = nil
+		r := requests.Get().(*request)
+		r.c, r.xid, r.size, r.begun = c, h.Xid, size, begun
+		r.txn = tree.Txn{Session: c.session, Cxid: h.Xid, Rules: c.s.cfg.Rules, Refused: code, Auth: c.who(), Req: *q}
 		c.mu.Lock()
 		c.pending++
 		c.mu.Unlock()
-		return c.s.put(&request{c: c, xid: h.Xid, size: size, txn: txn})
+		return c.s.put(r)
 	}
 	defer c.s.budget.give(size)
 	switch {
 	case h.Op == proto.OpPing:
-		c.s.store.View(func(t *tree.Tree) { c.reply(h.Xid, t.Zxid(), &proto.Result{Op: h.Op}) })
+		c.s.store.View(func(t *tree.Tree) { c.reply(h.Op, begun, h.Xid, t.Zxid(), &proto.Result{Op: h.Op}) })
 		return true
 	case h.Op == proto.OpAuth && code == proto.OK:
-		return c.prove(h.Xid, &q)
+		return c.prove(h.Xid, begun, q)
 	}
 	if !c.wait(0) {
 		return false
 	}
-	c.answerRead(h, &q, code)
+	c.answerRead(h, begun, q, code)
 	if code == proto.ErrUnimplemented { // no such operation: ZooKeeper says so and hangs up
 		c.finish()
 		return false
@@ -283,26 +316,23 @@ func (c *conn) request(frame []byte) bool {
 }
 
 // prove is the auth request. A client that cannot prove what it says is cut off.
-func (c *conn) prove(xid int32, q *proto.Request) bool {
+func (c *conn) prove(xid int32, begun time.Time, q *proto.Request) bool {
 	who, code := tree.Prove(c.who(), q.Scheme, q.Data, c.s.cfg.SuperDigest)
 	c.mu.Lock()
 	c.auth = who
 	c.mu.Unlock()
-	c.reply(xid, 0, &proto.Result{Op: proto.OpAuth, Err: code})
+	c.reply(proto.OpAuth, begun, xid, 0, &proto.Result{Op: proto.OpAuth, Err: code})
 	if code != proto.OK {
+		c.s.authFailed.Add(1)
 		c.finish()
 	}
 	return code == proto.OK
 }
 
 // answerRead reads the tree and puts the answer in line while it is held.
-func (c *conn) answerRead(h proto.Header, q *proto.Request, code proto.Code) {
-	hold := c.s.store.View
-	if tree.Arms(q) {
-		hold = c.s.store.Change
-	}
+func (c *conn) answerRead(h proto.Header, begun time.Time, q *proto.Request, code proto.Code) {
 	who := tree.Reader{Session: c.session, Watcher: c.watcher, Auth: c.who(), SkipACL: c.s.cfg.Rules&tree.SkipACL != 0}
-	hold(func(t *tree.Tree) {
+	read := func(t *tree.Tree) {
 		res := proto.Result{Op: h.Op, Err: code}
 		var events []tree.Event
 		switch {
@@ -317,19 +347,24 @@ func (c *conn) answerRead(h proto.Header, q *proto.Request, code proto.Code) {
 				return proto.AppendEvent(b, e.Zxid, &proto.WatchEvent{Type: e.Type, State: proto.StateConnected, Path: e.Path})
 			})
 		}
-		c.reply(h.Xid, t.Zxid(), &res)
-	})
+		c.reply(h.Op, begun, h.Xid, t.Zxid(), &res)
+	}
+	if tree.Arms(q) {
+		c.s.store.Change(read)
+	} else {
+		c.s.store.View(read)
+	}
 }
 
 // fourLetters answers a four-letter word, and reports whether it was one.
-func (c *conn) fourLetters(word string) bool {
+func (c *conn) fourLetters(r io.Reader, word string) bool {
 	answer, ok := words[word]
 	if !ok {
 		return false
 	}
 	text := fmt.Sprintf("%s is not executed because it is not in the whitelist.\n", word)
 	if slices.Contains(c.s.cfg.Words, "*") || slices.Contains(c.s.cfg.Words, word) {
-		text = answer(c.s)
+		text = answer(c.s, r)
 	}
 	c.mu.Lock()
 	c.out = append(c.out, text...)

@@ -19,6 +19,8 @@ const (
 	// read; maxOut how much at all. Between lies room for events: 100,000 of 100 bytes.
 	softOut = 1 << 20
 	maxOut  = 16 << 20
+	// keepFrame is the largest request whose memory a connection keeps for the next one.
+	keepFrame = 4096
 	// helloWait is how long a connection may take to say what it wants, and writeWait
 	// how long to take what is sent to it.
 	helloWait = 30 * time.Second
@@ -26,6 +28,10 @@ const (
 	// reapEvery and reapMost are ZooKeeper's: containers are looked at each minute.
 	reapEvery = time.Minute
 	reapMost  = 10_000
+	// quotaWarnEvery is how often one exceeded soft quota is logged; quotaWarnMost how many
+	// are remembered, before all are forgotten and may be logged again.
+	quotaWarnEvery = time.Minute
+	quotaWarnMost  = 10_000
 )
 
 const _ = uint(maxOut - softOut)

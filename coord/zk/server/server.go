@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/coord/zk/expiry"
@@ -16,7 +17,8 @@ import (
 	"millrace/coord/zk/tree"
 )
 
-// Config says how to serve. Listener, Store and Secret have no default. The key of
+// Config says how to serve. Store and Secret have no default; without a Listener only Dial
+// connects. The key of
 // ZooKeeper's configuration is named beside each field.
 type Config struct {
 	Listener net.Listener
@@ -31,13 +33,14 @@ type Config struct {
 	Rules       tree.Rules    // enforceQuota, extendedTypesEnabled, skipACL
 	SuperDigest string        // DigestAuthenticationProvider.superDigest; "": nobody
 	Words       []string      // 4lw.commands.whitelist; nil: srvr; "*": all that there are
+	LeanMemory  bool          // the process serves nothing else: GOGC is set so that little garbage gathers beside the tree
 	ServerID    uint8         // the top byte of session ids; at most 254
 	Logger      *slog.Logger  // nil: discarded
 }
 
 func (c *Config) complete() error {
-	if c.Listener == nil || c.Store == nil || len(c.Secret) == 0 {
-		return errors.New("zookeeper server: Listener, Store and Secret must be given")
+	if c.Store == nil || len(c.Secret) == 0 {
+		return errors.New("zookeeper server: Store and Secret must be given")
 	}
 	if c.ServerID > 254 {
 		return fmt.Errorf("zookeeper server: ServerID=%d: must be at most 254, since 255 marks TTL nodes", c.ServerID)
@@ -76,6 +79,11 @@ type Server struct {
 	began   time.Time
 	running sync.WaitGroup
 
+	meter      meter
+	authFailed atomic.Int64
+	traceMask  atomic.Int64
+	overSoft   map[string]time.Time // quotas warned of, and when; the committer's
+
 	mu       sync.Mutex // after the store's
 	stopped  bool
 	conns    map[tree.Watcher]*conn
@@ -96,24 +104,51 @@ func Start(cfg Config) (*Server, error) {
 		conns: map[tree.Watcher]*conn{}, sessions: map[int64]*conn{}, hosts: map[string]int{},
 		nextID: int64(uint64(time.Now().UnixMilli())<<24>>8) | int64(uint64(cfg.ServerID)<<56),
 	}
+	s.traceMask.Store(traceMask)
 	s.budget.init(max(budgetBytes, int64(cfg.MaxRequest)))
 	s.store.View(func(t *tree.Tree) {
 		t.Sessions(func(id int64, timeout int32) { s.tracker.Add(id, time.Duration(timeout)*time.Millisecond) })
 	})
-	s.running.Go(s.accept)    // ends when the listener is closed
+	if cfg.Listener != nil {
+		s.running.Go(s.accept) // ends when the listener is closed
+	}
 	s.running.Go(s.committer) // ends with stop
 	s.running.Go(s.ticker)    // ends with stop
 	return s, nil
 }
 
-// Addr is where the service listens.
-func (s *Server) Addr() net.Addr { return s.cfg.Listener.Addr() }
+// Addr is where the service listens; nil if it does not.
+func (s *Server) Addr() net.Addr {
+	if s.cfg.Listener == nil {
+		return nil
+	}
+	return s.cfg.Listener.Addr()
+}
 
 // Err is what ended the service, if it was not Close: the store takes no writes any more.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
+}
+
+// Done is closed when the service ends, by Close or because of Err.
+func (s *Server) Done() <-chan struct{} { return s.stop }
+
+// EndSession ends a session as if it had expired: for whoever knows that its client is gone. It returns once the session's nodes are.
+func (s *Server) EndSession(id int64) error {
+	done := make(chan bool, 1)
+	if s.put(&request{done: done, txn: tree.Txn{Session: id, Rules: tree.Internal, Req: proto.Request{Op: proto.OpCloseSession}}}) {
+		select {
+		case stored := <-done:
+			if stored {
+				s.tracker.Remove(id)
+				return nil
+			}
+		case <-s.stop:
+		}
+	}
+	return fmt.Errorf("session 0x%x could not be ended", id)
 }
 
 // Close ends all connections, but no session, and waits for everything of the server's.
@@ -132,7 +167,9 @@ func (s *Server) shut(why error) {
 	}
 	s.stopped, s.failed = true, why
 	close(s.stop)
-	s.cfg.Listener.Close()
+	if s.cfg.Listener != nil {
+		s.cfg.Listener.Close()
+	}
 	var list []*conn
 	for _, c := range s.conns {
 		list = append(list, c)
@@ -156,22 +193,39 @@ func (s *Server) accept() {
 			}
 		}
 		host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
-		s.mu.Lock()
-		if s.stopped || s.cfg.MaxPerHost > 0 && s.hosts[host] >= s.cfg.MaxPerHost {
-			s.mu.Unlock()
+		if !s.serve(nc, host, s.cfg.MaxPerHost) {
 			s.cfg.Logger.Warn("connection refused", "host", host, "maxClientCnxns", s.cfg.MaxPerHost)
 			nc.Close()
-			continue
 		}
-		s.nextConn++
-		c := newConn(s, nc, host, s.nextConn)
-		s.conns[c.watcher] = c
-		s.hosts[host]++
-		s.running.Add(2)
-		s.mu.Unlock()
-		go c.read()  // ends with the connection
-		go c.write() // likewise
 	}
+}
+
+// serve takes a connection, unless its host has most already or the server ends.
+func (s *Server) serve(nc net.Conn, host string, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || most > 0 && s.hosts[host] >= most {
+		return false
+	}
+	s.nextConn++
+	c := newConn(s, nc, host, s.nextConn)
+	s.conns[c.watcher] = c
+	s.hosts[host]++
+	s.running.Add(2)
+	go c.read()  // ends with the connection
+	go c.write() // likewise
+	return true
+}
+
+// Dial connects a client in the same process, past the listener and its limits.
+func (s *Server) Dial() (net.Conn, error) {
+	client, nc := net.Pipe()
+	if !s.serve(nc, "in-process", -1) {
+		client.Close()
+		nc.Close()
+		return nil, net.ErrClosed
+	}
+	return client, nil
 }
 
 // forget takes a connection that has ended out of all tables.
@@ -193,12 +247,16 @@ func (s *Server) ticker() {
 	every := time.NewTicker(s.cfg.Tick)
 	defer every.Stop()
 	reaped := time.Now()
+	var memory lean
 	s.tracker.Advance(time.Since(s.began))
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-every.C:
+		}
+		if s.cfg.LeanMemory {
+			memory.adjust()
 		}
 		for _, id := range s.tracker.Advance(time.Since(s.began)) {
 			s.put(&request{txn: tree.Txn{Session: id, Rules: tree.Internal, Req: proto.Request{Op: proto.OpCloseSession}}})

@@ -346,7 +346,7 @@ func TestFourLetterWords(t *testing.T) {
 	c.do(create("/e", proto.Ephemeral))
 	c.do(proto.Request{Op: proto.OpExists, Path: "/e", Watch: true})
 	for word, want := range map[string]string{"ruok": "imok", "isro": "rw", "srvr": "Mode: standalone", "mntr": "zk_ephemerals_count\t1", "dump": "\t/e",
-		"wchp": "/e\n\t0x", "stat": version + "Clients:\n 127.0.0.1:", "conf": "tickTime=50", "cons": "not in the whitelist"} {
+		"wchp": "/e\n\t0x", "stat": version + "Clients:\n /127.0.0.1:", "conf": "tickTime=50", "cons": "not in the whitelist"} {
 		c := s.dial()
 		io.WriteString(c, word)
 		b, err := io.ReadAll(c)

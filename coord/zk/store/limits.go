@@ -17,10 +17,13 @@ const (
 	groupTxns  = 10_000
 
 	// stepBytes is how much of a snapshot is written out of the tree at a time, while
-	// nothing else can be done with it: about a millisecond.
+	// nothing else can be done with it: about half a millisecond. As long as it took, the
+	// snapshot then rests: the tree is others' for half of the time, and a processor too.
 	stepBytes = 256 << 10
 	// frameBytes is the most that one checksum covers.
 	frameBytes = 1 << 20
+	// outBytes is how much of a snapshot waits in memory for the disk.
+	outBytes = 1 << 20
 	// readBytes is how much of the log is read at once in a replay.
 	readBytes = 1 << 20
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"millrace/engine"
 )
@@ -92,10 +93,13 @@ func (s *Store) write(offset int64, step func(buf []byte) ([]byte, bool)) (err e
 			return errClosed
 		}
 		// There are two buffers: the tree fills the one while the other is written.
+		begun := time.Now()
 		buf, done = step(buf)
+		took := time.Since(begun)
 		if err := w.write(buf); err != nil {
 			return err
 		}
+		time.Sleep(took)
 	}
 	if err := w.finish(); err != nil {
 		return err

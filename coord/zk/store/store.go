@@ -29,7 +29,7 @@ type Options struct {
 // the store gives up itself, and an append that returns is synced.
 func LogConfig() engine.Config {
 	c := engine.DefaultConfig()
-	c.SegmentBytes = 64 << 20
+	c.SegmentBytes, c.Preallocate = 16<<20, true // room for changes also when the disk has filled up
 	c.RetentionAge, c.RetentionBytes = -1, -1
 	c.SegmentAge = 365 * 24 * time.Hour
 	c.Delete, c.Compact = true, false

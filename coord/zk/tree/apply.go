@@ -218,7 +218,7 @@ func (c *change) make(parent nodeID, name string, data []byte, acl []proto.ACL, 
 	c.touch(parent)
 	id := t.nodes.alloc()
 	n := t.nodes.at(id)
-	n.czxid, n.mzxid, n.ctime, n.mtime = c.x.Zxid, c.x.Zxid, c.x.Time, c.x.Time
+	n.czxid, n.ctime = c.x.Zxid, c.x.Time
 	n.parent, n.acl = parent, t.acls.take(acl)
 	n.meta = live | t.parity
 	n.setBlob(name, data)
@@ -322,7 +322,8 @@ func (c *change) setData(q *proto.Request, res *proto.Result) proto.Code {
 	c.touch(id)
 	n.setBlob(n.name(), q.Data)
 	n.version++
-	n.mzxid, n.mtime = c.x.Zxid, c.x.Time
+	m := n.extra()
+	m.mzxid, m.mtime = c.x.Zxid, c.x.Time
 	t.dataBytes += diff
 	res.Path, res.Stat = q.Path, n.stat()
 	c.account(q.Path, diff, 0)

@@ -21,7 +21,7 @@
 //
 // # How it is kept small
 //
-// A node is 88 bytes in a page of an arena and one allocation for name and data. It is
+// A node is 64 bytes in a page of an arena and one allocation for name and data. It is
 // found by the number of its parent and its name, so no path is stored; siblings are a
 // linked list, so no node has a set of children; and what most leaves have no need of is
 // apart. Equal access lists are stored once.

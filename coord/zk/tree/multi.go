@@ -41,7 +41,8 @@ func (c *change) touch(id nodeID) {
 	if !c.multi {
 		return
 	}
-	u := undo{kind: undoFields, id: id, blob: n.blob, meta: n.meta, version: n.version, mzxid: n.mzxid, mtime: n.mtime, pzxid: n.czxid}
+	u := undo{kind: undoFields, id: id, blob: n.text(), meta: n.meta, version: n.version, pzxid: n.czxid}
+	u.mzxid, u.mtime = n.changed()
 	if n.more != nil {
 		u.cversion, u.pzxid = n.more.cversion, n.more.pzxid
 	}
@@ -89,10 +90,12 @@ func (c *change) takeBack() {
 		switch u.kind {
 		case undoFields:
 			before := n.dataLen()
-			n.blob, n.version, n.mzxid, n.mtime = u.blob, u.version, u.mzxid, u.mtime
+			n.setText(u.blob)
+			n.version = u.version
 			n.meta = n.meta&marked | u.meta&^marked // a snapshot may have saved it meanwhile
 			if n.more != nil {
 				n.more.cversion, n.more.pzxid = u.cversion, u.pzxid
+				n.more.mzxid, n.more.mtime = u.mzxid, u.mtime
 			}
 			t.dataBytes += int64(n.dataLen() - before)
 		case undoMade:

@@ -13,14 +13,14 @@ type nodeID uint32
 
 const rootID nodeID = 1
 
-// node is one znode: 88 bytes, and one allocation for its name and data. What only
-// some nodes have (children, an owner, a changed ACL) stands in more.
+// node is one znode: 64 bytes, and one allocation for its name and data. What only
+// some nodes have (children, an owner, a changed ACL, changed data) stands in more.
 type node struct {
-	czxid, mzxid int64
-	ctime, mtime int64  // ms
-	blob         string // the name, then the data; never changed in place, so readers may keep it
+	czxid, ctime int64 // ctime in ms
+	blob         *byte // the name, then the data; never changed in place, so readers may keep it
 	more         *more
 
+	size         uint32 // of blob
 	version      int32
 	parent       nodeID
 	next         nodeID // in the bucket of the index
@@ -40,6 +40,8 @@ const (
 type more struct {
 	owner    int64 // session, container or TTL; 0 none
 	pzxid    int64
+	mzxid    int64
+	mtime    int64 // ms
 	cversion int32 // children made; a client sees creates and deletes
 	aversion int32
 	first    nodeID // newest child
@@ -48,27 +50,33 @@ type more struct {
 	ephNext, ephPrev nodeID // ephemerals of the same session
 }
 
-func (n *node) name() string { return n.blob[:n.meta&nameMask] }
+// text is name and data.
+func (n *node) text() string { return unsafe.String(n.blob, n.size) }
+
+// setText takes memory that nobody writes to any more.
+func (n *node) setText(s string) { n.blob, n.size = unsafe.StringData(s), uint32(len(s)) }
+
+func (n *node) name() string { return n.text()[:n.meta&nameMask] }
 
 // data aliases the blob: nobody may write to it.
 func (n *node) data() []byte {
 	if n.meta&nullData != 0 {
 		return nil
 	}
-	s := n.blob[n.meta&nameMask:]
+	s := n.text()[n.meta&nameMask:]
 	if s == "" {
 		return []byte{}
 	}
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-func (n *node) dataLen() int { return len(n.blob) - int(n.meta&nameMask) }
+func (n *node) dataLen() int { return int(n.size) - int(n.meta&nameMask) }
 
 // setBlob gives a node a name and data, in memory of its own.
 func (n *node) setBlob(name string, data []byte) {
 	b := make([]byte, 0, len(name)+len(data))
 	b = append(append(b, name...), data...)
-	n.blob = unsafe.String(unsafe.SliceData(b), len(b))
+	n.setText(unsafe.String(unsafe.SliceData(b), len(b)))
 	n.meta = n.meta&^(nameMask|nullData) | uint32(len(name))
 	if data == nil {
 		n.meta |= nullData
@@ -78,9 +86,17 @@ func (n *node) setBlob(name string, data []byte) {
 // extra returns the node's more and makes it if there is none.
 func (n *node) extra() *more {
 	if n.more == nil {
-		n.more = &more{pzxid: n.czxid}
+		n.more = &more{pzxid: n.czxid, mzxid: n.czxid, mtime: n.ctime}
 	}
 	return n.more
+}
+
+// changed is the zxid and the time of the newest change of the data.
+func (n *node) changed() (mzxid, mtime int64) {
+	if n.more == nil {
+		return n.czxid, n.ctime
+	}
+	return n.more.mzxid, n.more.mtime
 }
 
 func (n *node) owner() int64 {
@@ -106,12 +122,13 @@ func (n *node) cversion() int32 {
 
 func (n *node) stat() proto.Stat {
 	s := proto.Stat{
-		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version,
+		Czxid: n.czxid, Mzxid: n.czxid, Ctime: n.ctime, Mtime: n.ctime, Version: n.version,
 		DataLength: int32(n.dataLen()), Pzxid: n.czxid,
 	}
 	if m := n.more; m != nil {
 		s.Cversion, s.Aversion = m.cversion*2-m.count, m.aversion
 		s.NumChildren, s.Pzxid = m.count, m.pzxid
+		s.Mzxid, s.Mtime = m.mzxid, m.mtime
 		if kindOf(m.owner) == sessionOwner { // what a container and a TTL node have is not shown
 			s.EphemeralOwner = m.owner
 		}
@@ -132,7 +149,7 @@ type arena struct {
 }
 
 const (
-	pageBits   = 12 // 4096 nodes, 352 KiB
+	pageBits   = 12 // 4096 nodes, 256 KiB
 	pageNodes  = 1 << pageBits
 	maxNodes   = 1 << 31
 	minBuckets = 8

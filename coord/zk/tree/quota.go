@@ -63,7 +63,7 @@ func (t *Tree) quotaFor(path string) string {
 		if _, ok := t.quotas[path]; ok {
 			return path
 		}
-		path = path[:strings.LastIndexByte(path, '/')]
+		path = path[:max(0, strings.LastIndexByte(path, '/'))] // a refused request's path may have none
 	}
 	return ""
 }
@@ -81,6 +81,35 @@ func (t *Tree) exceeds(prefix string, bytes, count int64) bool {
 		return diff != 0 && l.get(hard) > -1 && s.get(key)+diff > l.get(hard)
 	}
 	return over("count", count, "countHardLimit") || over("bytes", bytes, "byteHardLimit")
+}
+
+// SoftQuota is a limit that only warns, and what there is instead.
+type SoftQuota struct {
+	Path         string // that has the quota
+	What         string // "count" or "bytes"
+	Limit, Usage int64
+}
+
+// HasQuotas says whether there is any quota at all.
+func (t *Tree) HasQuotas() bool { return len(t.quotas) > 0 }
+
+// OverSoft is the soft quota above path that is exceeded, if there is one.
+func (t *Tree) OverSoft(path string) (SoftQuota, bool) {
+	prefix := t.quotaFor(path)
+	if prefix == "" {
+		return SoftQuota{}, false
+	}
+	limit, stat := t.find(quotaPath+prefix+"/"+limitName), t.find(quotaPath+prefix+"/"+statName)
+	if limit == 0 || stat == 0 {
+		return SoftQuota{}, false
+	}
+	l, s := parseTrack(string(t.nodes.at(limit).data())), parseTrack(string(t.nodes.at(stat).data()))
+	for _, what := range []string{"count", "bytes"} {
+		if n := l.get(what); n > -1 && s.get(what) > n {
+			return SoftQuota{prefix, what, n, s.get(what)}, true
+		}
+	}
+	return SoftQuota{}, false
 }
 
 // account adds to the counters of the quota that path is under, if there is one.

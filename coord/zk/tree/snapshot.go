@@ -111,9 +111,10 @@ func (s *Snapshot) save(id nodeID) {
 	b = binary.AppendUvarint(b, uint64(id))
 	b = binary.AppendUvarint(b, uint64(n.parent))
 	b = binary.AppendVarint(b, n.czxid)
-	b = binary.AppendVarint(b, n.mzxid-n.czxid)
+	mzxid, mtime := n.changed()
+	b = binary.AppendVarint(b, mzxid-n.czxid)
 	b = binary.AppendVarint(b, n.ctime)
-	b = binary.AppendVarint(b, n.mtime-n.ctime)
+	b = binary.AppendVarint(b, mtime-n.ctime)
 	b = binary.AppendVarint(b, int64(n.version))
 	b = binary.AppendUvarint(b, uint64(n.acl))
 	var flags byte
@@ -131,8 +132,8 @@ func (s *Snapshot) save(id nodeID) {
 		b = binary.AppendVarint(b, int64(m.aversion))
 	}
 	b = binary.AppendUvarint(b, uint64(n.meta&nameMask))
-	b = binary.AppendUvarint(b, uint64(len(n.blob)))
-	s.out = append(b, n.blob...)
+	b = binary.AppendUvarint(b, uint64(n.size))
+	s.out = append(b, n.text()...)
 }
 
 // SnapshotError says why bytes are no snapshot. Checksums are the file's business; what

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unsafe"
 
 	"millrace/coord/zk/proto"
 )
@@ -113,7 +114,7 @@ func (l *loader) bytes(n uint64) []byte {
 	var buf bytes.Buffer
 	_, err := io.CopyN(&buf, l.r, int64(n))
 	l.check(err)
-	return buf.Bytes()
+	return bytes.Clone(buf.Bytes()) // without what it has grown too large
 }
 
 func (l *loader) text() string {
@@ -176,9 +177,9 @@ func (l *loader) node() {
 		n.parent = l.id(parent)
 	}
 	n.czxid = l.varint()
-	n.mzxid = n.czxid + l.varint()
+	mzxid := n.czxid + l.varint()
 	n.ctime = l.varint()
-	n.mtime = n.ctime + l.varint()
+	mtime := n.ctime + l.varint()
 	n.version = int32(l.varint())
 	acl, ok := l.acls[l.uvarint()]
 	if !ok {
@@ -193,12 +194,17 @@ func (l *loader) node() {
 		m.pzxid = n.czxid + l.varint()
 		m.cversion, m.aversion = int32(l.varint()), int32(l.varint())
 	}
+	if mzxid != n.czxid || mtime != n.ctime {
+		m := n.extra()
+		m.mzxid, m.mtime = mzxid, mtime
+	}
 	name, size := l.uvarint(), l.uvarint()
 	if name > size || name > nameMask {
 		l.fail("node %d with a name of %d bytes", old, name)
 		return
 	}
-	n.blob = string(l.bytes(size))
+	b := l.bytes(size) // nobody else's: it becomes the node's
+	n.setText(unsafe.String(unsafe.SliceData(b), len(b)))
 	n.meta = live | uint32(name)
 	if flags&hasNull != 0 {
 		n.meta |= nullData

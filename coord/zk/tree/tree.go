@@ -213,7 +213,8 @@ func (t *Tree) Reapable(now int64, most int) (paths []string) {
 		}
 		due := n.cversion() > 0
 		if kindOf(n.owner()) == ofTTL {
-			due = now-n.mtime > n.owner()&maxTTL
+			_, mtime := n.changed()
+			due = now-mtime > n.owner()&maxTTL
 		}
 		if due {
 			if paths = append(paths, t.path(id)); len(paths) == most {

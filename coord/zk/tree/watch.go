@@ -279,7 +279,7 @@ func (t *Tree) setWatches(s *proto.SetWatches, who Watcher, events []Event) []Ev
 		switch id := t.find(path); {
 		case id == 0:
 			tell(proto.EventDeleted, path)
-		case t.nodes.at(id).mzxid > s.RelativeZxid:
+		case t.nodes.at(id).stat().Mzxid > s.RelativeZxid:
 			tell(proto.EventDataChanged, path)
 		default:
 			t.watches.add(path, who, dataOnce)

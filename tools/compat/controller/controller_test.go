@@ -85,7 +85,7 @@ func topics(n int, partitions int32, name string) (out []coord.NewTopic) {
 	return out
 }
 
-// Claim: over a real ZooKeeper, in a chroot, the Service is what coord/single is.
+// Claim: over a real ZooKeeper, in a chroot, the Service does what a broker relies on.
 // Method: the contract, a chroot for each of its tests.
 func TestContract(t *testing.T) {
 	z := needZooKeeper(t)

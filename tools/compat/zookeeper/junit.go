@@ -37,7 +37,9 @@ func junit(e *harness.Env, s *target, g junitGroup) error {
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return err
 	}
-	args := []string{quiet, "-Dbuild.test.dir=" + work, "-Dtest.data.dir=" + work, "-Dzookeeper.serverCnxnFactory=ForwardingCnxnFactory", "-Dzk.target=" + s.addr, "-Dzk.auth=super:test",
+	// Groups that run side by side must not find the same port free, so each has a range of its own.
+	nth := 1 + slices.IndexFunc(junitGroups, func(o junitGroup) bool { return o.name == g.name })
+	args := []string{quiet, fmt.Sprintf("-Dtest.junit.threads=%d", len(junitGroups)), fmt.Sprintf("-Dzookeeper.junit.threadid=%d", nth), "-Dbuild.test.dir=" + work, "-Dtest.data.dir=" + work, "-Dzookeeper.serverCnxnFactory=ForwardingCnxnFactory", "-Dzk.target=" + s.addr, "-Dzk.auth=super:test",
 		"-Dzookeeper.4lw.commands.whitelist=*", "-Dzookeeper.extendedTypesEnabled=true", "-Dzookeeper.DigestAuthenticationProvider.superDigest=" + superDigest,
 		"org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--disable-ansi-colors", "--details=tree", "--details-theme=ascii"}
 	for _, c := range g.classes {
