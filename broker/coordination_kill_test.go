@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"millrace/coord"
+	"millrace/engine"
+	"millrace/engine/batch"
 	"os"
 	"os/exec"
 	"strings"
@@ -158,4 +161,38 @@ func changeUntilKilled(t *testing.T, dir string, next *int, after time.Duration)
 	}
 	_ = cmd.Wait()
 	return done, ""
+}
+
+// Claim: logs that a growth made before it was written that they are there are taken away by the next start, if nothing was ever in them; one with records,
+// and one of another topic of that name, is left and told of.
+func TestLogsOfAGrowthThatWasCutOff(t *testing.T) {
+	dir := t.TempDir()
+	b := startBrokerIn(t, dir)
+	topic := b.coord.CreateTopics(t.Context(), []coord.NewTopic{{Name: "t", Partitions: 2, Factor: 1}}, false)[0].Topic
+	grown := *topic
+	for range 3 {
+		grown.Partitions = append(grown.Partitions, topic.Partitions[0])
+	}
+	if err := b.makeNewLogs(&grown); err != nil {
+		t.Fatal(err)
+	}
+	a := &engine.Append{Batch: values(batch.None, "a"), LogAppendTime: -1}
+	info, err := batch.Check(a.Batch, &batch.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Info = info
+	if err := b.store.Log("t", 4).Append(a, engine.NoEpoch); err != nil {
+		t.Fatal(err)
+	}
+	b.halt()
+	b = startBrokerIn(t, dir)
+	for i, want := range []bool{true, true, false, false, true} {
+		if got := b.store.Log("t", int32(i)) != nil; got != want {
+			t.Errorf("partition %d has a log: %v", i, got)
+		}
+	}
+	if n := b.log.count("belongs to no topic"); n != 1 {
+		t.Errorf("%d logs of no topic", n)
+	}
 }

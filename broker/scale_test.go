@@ -57,7 +57,7 @@ func TestField_F115_LagIsNeverNegative(t *testing.T) {
 		}
 	})
 	seen := 0
-	for scrapes := 0; scrapes < 60 || seen < 30 && !t.Failed(); scrapes++ {
+	for scrapes := 0; scrapes < 60 || (seen < 30 || commits.Load() < 30) && !t.Failed(); scrapes++ {
 		for name, v := range b.scrape() {
 			if strings.HasPrefix(name, "kafka_consumergroup_lag") {
 				seen++
@@ -69,9 +69,6 @@ func TestField_F115_LagIsNeverNegative(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if commits.Load() < 30 {
-		t.Fatalf("only %d commits: nothing was raced", commits.Load())
-	}
 }
 
 // bigImage is a cluster of 4,000 topics with 10 partitions each.

@@ -256,12 +256,24 @@ func (b *Broker) adopt(ctx context.Context, service *controller.Service, old *to
 		}
 	}
 	for _, f := range a.Strays {
+		if b.wasBeingMade(service.Image(), f) {
+			if b.store.Delete(f.Topic, f.Partition) == nil {
+				continue
+			}
+		}
 		b.log.Warn("a log belongs to no topic; left as it is", "topic", f.Topic, "partition", f.Partition, "id", coord.IDText(f.ID))
 	}
 	if old != nil {
 		return b.putAway()
 	}
 	return nil
+}
+
+// wasBeingMade reports whether a log is what a growth has left that was cut off between making the logs (coord.MorePartitions.Prepare) and writing that
+// they are there: one of a topic that we know, behind its last partition, that never had a record.
+func (b *Broker) wasBeingMade(image *coord.Image, f coord.Found) bool {
+	topic, log := image.Topic(f.Topic), b.store.Log(f.Topic, f.Partition)
+	return topic != nil && log != nil && f.ID == topic.ID && int(f.Partition) >= len(topic.Partitions) && log.End() == 0
 }
 
 // foreignProducerIDs is from where on producer ids are handed out over logs that another cluster has written: far above the counter of

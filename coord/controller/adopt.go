@@ -206,6 +206,24 @@ func (s *Service) fillSome(ops []any) error {
 	return nil
 }
 
+// fillNothing ends the filling of a fresh tree that nobody has anything for. Caller holds mu.
+func (s *Service) fillNothing(ctx context.Context) error {
+	if !s.mu.fresh {
+		return nil
+	}
+	if err := s.present(ctx); err != nil {
+		return err
+	}
+	stat, err := s.mu.conn.Exists(znode.FillingPath, false)
+	if err == nil && stat != nil {
+		err = s.fillSome([]any{remove(znode.FillingPath)})
+	}
+	if err == nil {
+		s.mu.fresh = false
+	}
+	return err
+}
+
 // savedNodes are the operations that make everything, parents first.
 func (s *Service) savedNodes(saved *coord.Saved) (ops []any, err error) {
 	made := map[string]bool{}

@@ -190,12 +190,16 @@ func (s *Service) RegisterBroker(ctx context.Context, b coord.Broker) error {
 	ctx, done := context.WithTimeout(ctx, 2*s.o.SessionTimeout)
 	defer done()
 	s.mu.Lock()
-	if s.mu.fresh { // nobody has anything to fill it with
-		if err := s.fillSome([]any{remove(znode.FillingPath)}); err != nil {
-			s.mu.Unlock()
-			return err
+	for err := s.fillNothing(ctx); err != nil; err = s.fillNothing(ctx) {
+		s.mu.Unlock()
+		select {
+		case <-time.After(s.o.Retry): // a lost answer, or a lost session
+		case <-s.ctx.Done():
+			return errClosed
+		case <-ctx.Done():
+			return fmt.Errorf("broker %d is not registered: %w", b.ID, errors.Join(err, context.Cause(ctx)))
 		}
-		s.mu.fresh = false
+		s.mu.Lock()
 	}
 	s.mu.self = &b
 	s.mu.epoch = min(s.mu.epoch, 0) // the node is written anew

@@ -232,6 +232,11 @@ func TestEveryStepMayFail(t *testing.T) {
 // oneFault lives once. hit is false if the life was over before the fault.
 func oneFault(t *testing.T, f fault, batch int) (hit bool) {
 	tr := newTree()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%+v, batches of %d", f, batch)
+		}
+	}()
 	p := &plan{fault: f}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
