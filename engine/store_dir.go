@@ -85,9 +85,20 @@ func (d *dataDir) fail(err error) {
 	if d.journal != nil {
 		d.journal.Fail(err) // L4: also when what failed was not the journal's
 	}
+	d.suspect(err)
 	d.store.log.Error("data directory is offline; the others serve on", "dir", d.path, "error", err)
 	if f := d.store.o.DirOffline; f != nil {
 		f(d.path, err)
+	}
+}
+
+// suspect has every log note that has bytes which are not known to be synced (L4): not only those that somebody waits for. A sync of many files may have
+// failed over any of them, and the system takes what it could not write for written: the next life would vouch for it.
+func (d *dataDir) suspect(cause error) {
+	for _, l := range d.logs() {
+		if h := l.home.Load(); h.journal == d.journal && l.RecoveryPoint() < l.End() {
+			h.poison(l, cause)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"millrace/engine/vfs/faultfs"
@@ -45,6 +46,54 @@ func TestOfflineDirectoryAcknowledgesNothing(t *testing.T) {
 				}
 			}
 			disk.CutPower()
+		})
+	}
+}
+
+// Claim (L4): a sync that failed over a log which nobody waited for is remembered too: the next life of a process does not take for synced what the system
+// has taken for written.
+// Method: the sync of a checkpoint fails over a page-cache log; the process is killed, the next one syncs all and is asked after a loss of power.
+func TestFailedSyncOfNobodyIsRemembered(t *testing.T) {
+	for _, kind := range []faultfs.Kind{faultfs.OpSync, faultfs.OpSyncFS} {
+		t.Run(fmt.Sprint(kind), func(t *testing.T) {
+			disk := faultfs.New(t)
+			o := quiet(disk, "/a")
+			s := openStore(t, o)
+			logs := 1
+			if kind == faultfs.OpSyncFS {
+				logs = 20
+			}
+			cached := spec("cached", 3, logs)
+			cached.Config = s.o.Defaults
+			cached.Config.Durability = PageCache
+			create(t, s, cached)
+			for _, l := range s.Logs() {
+				if err := add(l, "kept"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			disk.Fail(faultfs.Fault{Kind: kind})
+			if err := s.Checkpoint(); err == nil || !disk.Fired() {
+				t.Fatalf("%v; the sync failed: %v", err, disk.Fired())
+			}
+			disk = crash(disk)
+			s = openStore(t, quiet(disk, "/a"))
+			if err := s.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range s.Logs() {
+				if l.RecoveryPoint() != 1 {
+					t.Errorf("%s: recovery point %d", l.Dir(), l.RecoveryPoint())
+				}
+			}
+			disk.CutPower()
+			s = openStore(t, quiet(disk, "/a"))
+			for _, l := range s.Logs() {
+				if got := values(t, l); len(got) != 1 || got[0] != "kept" {
+					t.Errorf("%s: %q", l.Dir(), got)
+				}
+			}
+			closeStore(t, s)
 		})
 	}
 }
