@@ -13,7 +13,10 @@ import (
 	"millrace/engine/vfs"
 )
 
-const filePrefix = "millrace-journal-"
+const (
+	filePrefix  = "millrace-journal-"
+	againSuffix = ".again" // behind a file's name for a moment, while nothing in it is to be replayed (renew)
+)
 
 // file is one journal file, written through in order from its first byte, then used again from there.
 //
@@ -58,6 +61,15 @@ func (f *file) kill(page []byte) error {
 	clear(page)
 	copy(page, emptyHead)
 	return f.write(page, 0)
+}
+
+// renew takes the file's name away and gives it back, so that the next sync of the folder writes it. When a sync has failed, of the folder or of the
+// whole file system, the system takes names for written that are on no disk, and an earlier life may have seen one fail. Nothing in f is to be replayed.
+func (f *file) renew(fsys vfs.FS) error {
+	if err := fsys.Rename(f.name, f.name+againSuffix); err != nil {
+		return err
+	}
+	return fsys.Rename(f.name+againSuffix, f.name)
 }
 
 // openForRounds opens an existing file of at least size bytes.
@@ -141,21 +153,26 @@ func (j *Journal) makeFile(size int64, stop <-chan struct{}) (*file, error) {
 }
 
 // listFiles returns the indexes of the journal files in dir; none if there is no dir.
-func listFiles(fsys vfs.FS, dir string) ([]int, error) {
+func listFiles(fsys vfs.FS, dir string) (indexes []int, left []string, err error) {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
+			return nil, nil, nil
 		}
-		return nil, fmt.Errorf("list journal: %w", err)
+		return nil, nil, fmt.Errorf("list journal: %w", err)
 	}
-	var indexes []int
 	for _, e := range entries {
 		digits, ok := strings.CutPrefix(e.Name, filePrefix)
+		digits, again := strings.CutSuffix(digits, againSuffix)
 		n, err := strconv.Atoi(digits)
-		if ok && err == nil && !e.IsDir && strconv.Itoa(n) == digits && n >= 0 {
+		if !ok || err != nil || e.IsDir || strconv.Itoa(n) != digits || n < 0 {
+			continue
+		}
+		if again {
+			left = append(left, filepath.Join(dir, e.Name))
+		} else {
 			indexes = append(indexes, n)
 		}
 	}
-	return indexes, nil
+	return indexes, left, nil
 }

@@ -203,7 +203,7 @@ func (j *Journal) reuseOld() error {
 			}
 		}
 		// Its making may have been interrupted: size and name must be durable before a round relies on them.
-		if err := f.io.Sync(); err != nil {
+		if err := errors.Join(f.io.Sync(), f.renew(j.fs)); err != nil {
 			return err
 		}
 	}

@@ -75,10 +75,11 @@ func (j *Journal) Logs() []LogID {
 
 // scan reads what earlier lives left. It streams each file once to check it and keeps only where things are.
 func (j *Journal) scan() error {
-	indexes, err := listFiles(j.fs, j.dir)
+	indexes, left, err := listFiles(j.fs, j.dir)
 	if err != nil {
 		return err
 	}
+	j.doomed = left
 	var s scanner
 	for _, n := range indexes {
 		j.nextIndex = max(j.nextIndex, n+1)
