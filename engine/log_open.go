@@ -243,7 +243,12 @@ func makeDir(fsys vfs.FS, dir string) error {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	return fsys.SyncDir(parent)
+	err := fsys.SyncDir(parent)
+	if err != nil {
+		// Not left for the next one: the system takes its name for written now, and a sync would say that all is well (L4).
+		_ = fsys.Remove(dir)
+	}
+	return err
 }
 
 // parseName splits the name of a segment's file.

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 
 	"millrace/engine/vfs/faultfs"
@@ -95,5 +96,24 @@ func TestFailedSyncOfNobodyIsRemembered(t *testing.T) {
 			}
 			closeStore(t, s)
 		})
+	}
+}
+
+// Claim (L4): a directory whose name could not be synced is not left for somebody who would find it there and rely on it.
+func TestDirectoryWithoutADurableNameIsTakenAway(t *testing.T) {
+	disk := faultfs.New(t)
+	disk.Fail(faultfs.Fault{Kind: faultfs.OpSyncDir, Pattern: "/"})
+	if err := makeDir(disk, "/j/x"); err == nil || !disk.Fired() {
+		t.Fatal("the sync did not fail")
+	}
+	if _, err := disk.Stat("/j"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := makeDir(disk, "/j/x"); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower(faultfs.KeepNames(0))
+	if _, err := disk.Stat("/j/x"); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -172,7 +172,11 @@ func (j *Journal) start() error {
 		return fmt.Errorf("start journal: %w", err)
 	}
 	if len(j.files) == 0 && !j.off {
-		if err := j.makeFirst(); err != nil {
+		err := j.makeFirst()
+		if names := (*failedNamesError)(nil); errors.As(err, &names) {
+			return fmt.Errorf("start journal: %w", err)
+		}
+		if err != nil {
 			j.log.Warn("no journal file; rounds sync the logs' files", "dir", j.dir, "err", err)
 		}
 	}
@@ -234,7 +238,7 @@ func (j *Journal) makeFirst() error {
 	// All the way up: an earlier life may have made some of them and not come to syncing them. Once there is a file, that is done.
 	for dir, up := j.dir, filepath.Dir(j.dir); up != dir; dir, up = up, filepath.Dir(up) {
 		if err := j.fs.SyncDir(up); err != nil && !errors.Is(err, fs.ErrPermission) { // not ours, so not made by us
-			return err
+			return &failedNamesError{err}
 		}
 	}
 	f, err := j.makeFile(min(firstFileBytes, j.fileBytes), nil)

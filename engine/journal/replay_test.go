@@ -378,3 +378,15 @@ func TestNamesOfAnEarlierLifeAreMadeAgain(t *testing.T) {
 	}
 	closeLife(t, disk, third)
 }
+
+// Claim (L4): a journal does not start over a folder whose name could not be synced.
+func TestStartNeedsTheNamesAbove(t *testing.T) {
+	disk := faultfs.New(t)
+	j, err := Open(Options{FS: disk, Dir: "/other/j", DataDir: "/data"})
+	must(t, disk, err, "open")
+	disk.Fail(faultfs.Fault{Kind: faultfs.OpSyncDir, Pattern: "/other"})
+	if err := j.Start(); err == nil || !disk.Fired() {
+		t.Fatalf("%v; the sync failed: %v", err, disk.Fired())
+	}
+	_ = j.Close()
+}
