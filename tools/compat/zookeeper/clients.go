@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -99,7 +100,8 @@ func kazoo(e *harness.Env, s *target) error {
 	}
 	cmd := e.Command(python, "-B", "-m", "pytest", "-p", "kazoo_external", "-p", "no:cacheprovider", "-q", "--tb=line", "--show-capture=no", "--pyargs", "kazoo.tests",
 		"-k", "not "+strings.Join(kazooLeftOut, " and not "))
-	cmd.Env = append(os.Environ(), "ZK_TARGET="+s.addr, "ZOOKEEPER_VERSION=3.9.5", "PYTHONPATH="+filepath.Join(e.Root, "tools", "compat", "zookeeper", "python"))
+	// Without CI: under it the tests ask for the versions of kazoo's own.
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CI=") }), "ZK_TARGET="+s.addr, "ZOOKEEPER_VERSION=3.9.5", "PYTHONPATH="+filepath.Join(e.Root, "tools", "compat", "zookeeper", "python"))
 	out, err := harness.Output(cmd, "", 0)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, failures(out, "FAILED"))
