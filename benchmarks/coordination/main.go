@@ -106,14 +106,12 @@ func parse() (o options, err error) {
 const busyLimit = 0.1
 
 func run(o options) error {
-	if o.dir == "" {
-		dir, err := os.MkdirTemp(".", ".bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		o.dir = dir
+	dir, remove, err := process.WorkDir(o.dir)
+	if err != nil {
+		return err
 	}
+	defer remove()
+	o.dir = dir
 	if b := process.Others(time.Second); b.Share > busyLimit && !o.force {
 		return fmt.Errorf("%s; nothing was measured (-force measures all the same, and marks the report)", b)
 	}

@@ -73,14 +73,12 @@ func main() {
 }
 
 func run(o options) error {
-	if o.dir == "" {
-		dir, err := os.MkdirTemp(".", ".bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		o.dir = dir
+	dir, remove, err := process.WorkDir(o.dir)
+	if err != nil {
+		return err
 	}
+	defer remove()
+	o.dir = dir
 	if busy := process.BusyShare(time.Second); busy > 0.25 {
 		fmt.Fprintf(os.Stderr, "crossover: %.0f %% of the processors are busy with something else; figures will be off\n", busy*100)
 	}

@@ -78,14 +78,12 @@ func main() {
 }
 
 func run(o options) error {
-	if o.dir == "" {
-		dir, err := os.MkdirTemp(".", ".bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		o.dir = dir
+	dir, remove, err := process.WorkDir(o.dir)
+	if err != nil {
+		return err
 	}
+	defer remove()
+	o.dir = dir
 	if o.restart {
 		return measureRestarts(o)
 	}

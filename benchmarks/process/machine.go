@@ -77,3 +77,12 @@ func DropFromMemory(dir string) error {
 		return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	})
 }
+
+// WorkDir is the folder to measure in: the one that was asked for, or, for "", a new one in this folder, which remove takes away.
+func WorkDir(asked string) (dir string, remove func(), err error) {
+	if asked != "" {
+		return asked, func() {}, nil
+	}
+	dir, err = os.MkdirTemp(".", ".bench-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}

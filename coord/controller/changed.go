@@ -123,13 +123,7 @@ func (s *Service) brokersChanged() error {
 		o.all[id] = true
 	}
 	topics := s.standing()
-	if err := s.bringUp(topics, false, o); err != nil {
-		return err
-	}
-	if err := s.reelect(topics, o); err != nil {
-		return err
-	}
-	if err := o.send(); err != nil {
+	if err := s.bringAllUp(topics, o); err != nil {
 		return err
 	}
 	return s.deletions()

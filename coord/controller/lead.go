@@ -71,6 +71,17 @@ func (s *Service) elect() error {
 	}
 }
 
+// bringAllUp makes the states that the topics' partitions lack, elects where nobody leads, and gives the orders that follow. Caller holds mu and leads.
+func (s *Service) bringAllUp(topics []*cluster.Topic, o *orders) error {
+	if err := s.bringUp(topics, false, o); err != nil {
+		return err
+	}
+	if err := s.reelect(topics, o); err != nil {
+		return err
+	}
+	return o.send()
+}
+
 // takeOffice reads the whole state, brings it in order, and tells every broker. In the order of Kafka's controller: watches, stale notifications, state,
 // partitions, moves, deletions, elections that were asked for.
 func (s *Service) takeOffice(epoch, version int32) (err error) {
@@ -113,13 +124,7 @@ func (s *Service) takeOffice(epoch, version int32) (err error) {
 			topics = append(topics, t)
 		}
 	}
-	if err := s.bringUp(topics, false, o); err != nil {
-		return err
-	}
-	if err := s.reelect(topics, o); err != nil {
-		return err
-	}
-	if err := o.send(); err != nil {
+	if err := s.bringAllUp(topics, o); err != nil {
 		return err
 	}
 	if err := s.moveTrigger(); err != nil {

@@ -57,16 +57,24 @@ func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, val
 		drafts, size = append(drafts, d), size+d.size
 	}
 	s.writeDrafts(drafts, results, o)
-	if s.mu.lead != nil {
-		if err := o.send(); err != nil {
-			for i := range results {
-				if results[i].Code == 0 {
-					results[i] = s.failed(results[i].Name, err)
-				}
-			}
+	s.sendFor(results, o)
+	return results
+}
+
+// sendFor sends what follows from changes that are written. If it cannot be sent, none of them is answered as done. Caller holds mu.
+func (s *Service) sendFor(results []coord.TopicResult, o *orders) {
+	if s.mu.lead == nil {
+		return
+	}
+	err := o.send()
+	if err == nil {
+		return
+	}
+	for i := range results {
+		if results[i].Code == 0 {
+			results[i] = s.failed(results[i].Name, err)
 		}
 	}
-	return results
 }
 
 // draft is a topic that is about to be written.
@@ -213,15 +221,7 @@ func (s *Service) CreatePartitions(ctx context.Context, topics []coord.MoreParti
 		}
 		results[i] = r
 	}
-	if s.mu.lead != nil {
-		if err := o.send(); err != nil {
-			for i := range results {
-				if results[i].Code == 0 {
-					results[i] = s.failed(results[i].Name, err)
-				}
-			}
-		}
-	}
+	s.sendFor(results, o)
 	return results
 }
 
