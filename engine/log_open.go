@@ -99,7 +99,7 @@ func openLog(dir string, o *LogOptions) (*Log, error) {
 	home := newHome(l, newFolder(o.FS, dir, l, o.Files), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint)
 	home.low = o.low
 	l.home.Store(home)
-	l.config.Store(&o.Config)
+	l.config.Store(shared(o.Config))
 	l.retainBelow.Store(noLimit)
 	l.ceiling.Store(noLimit)
 	l.epoch.Store(int32(NoEpoch))
