@@ -271,7 +271,7 @@ func (l *Log) Close() error {
 
 	l.mu.Lock()
 	if err == nil {
-		err = errors.Join(l.writeSnapshot(l.End()), l.epochs.Flush())
+		err = errors.Join(l.writeSnapshot(l.End()), l.epochs.Flush(), l.tighten())
 	}
 	if err == nil && l.standalone != nil {
 		err = l.completeIndexes()

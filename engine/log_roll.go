@@ -62,6 +62,18 @@ func (l *Log) roll(base Offset) error {
 		if err := l.wait(l.mu.rolled); err != nil {
 			return err
 		}
+		if h := l.home.Load(); h.loose {
+			if err := l.wait(h.addSync()); err != nil {
+				return err
+			}
+			if err := l.tighten(); err != nil {
+				return err
+			}
+		}
+	} else if !l.mu.replaying {
+		if err := l.loosen(); err != nil {
+			return err
+		}
 	}
 	if l.mu.replaying {
 		if err := l.syncClosing(old); err != nil {

@@ -388,3 +388,35 @@ func TestCutTailStaysCutBelowAReplayedRoll(t *testing.T) {
 		closeStore(t, s)
 	}
 }
+
+// Claim: a log that was switched from page-cache to sync mode is not taken for damaged by what a loss of power tears before anything was promised;
+// and once a segment was closed in sync mode nothing is excused any more.
+// Method: several segments in page-cache mode; the setting changes; the contents are lost and the names kept, at once, or after a roll in
+// sync mode, after which all has to be there.
+func TestSwitchToSyncExcusesWhatWasTornBefore(t *testing.T) {
+	for _, rolled := range []bool{false, true} {
+		disk := faultfs.New(t)
+		l := openTestLog(t, disk.Session(), pageCache())
+		putN(t, l, 40)
+		c := smallLog()
+		l.SetConfig(c)
+		end := Offset(0)
+		if rolled {
+			for n := len(*l.segments.Load()); len(*l.segments.Load()) == n; {
+				putN(t, l, 1)
+			}
+			end = l.End()
+		}
+		if got := len(fileNames(t, disk, looseName)); (got == 0) != rolled {
+			t.Fatalf("rolled %v: %d files %s", rolled, got, looseName)
+		}
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		l = openTestLog(t, disk.Session(), c)
+		requireValues(t, l, 0, end)
+		putN(t, l, 20)
+		closeLog(t, l)
+		if got := fileNames(t, disk, looseName); len(got) > 0 {
+			t.Fatal(got)
+		}
+	}
+}
