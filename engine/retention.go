@@ -38,6 +38,9 @@ func (l *Log) Retain(now time.Time) (int, error) {
 		}
 		list = *l.segments.Load()
 	}
+	if err := l.keepProducers(list[n].base); err != nil {
+		return 0, err
+	}
 	if err := l.syncDir(); err != nil {
 		return 0, err
 	}
@@ -127,8 +130,9 @@ func (l *Log) dropBelow(list []*segment, n int) error {
 	if err := l.epochs.TruncateStart(l.start.Load()); err != nil {
 		return l.storageError("truncate leader epochs", err)
 	}
-	start := l.Start()
-	return l.dropSnapshots(func(o Offset, _ int) bool { return o < start })
+	// The one at the first segment's base stays, also if Start lies above: it stands for what is gone.
+	base := kept[0].base
+	return l.dropSnapshots(func(o Offset, _ int) bool { return o < base })
 }
 
 // giveUp renames the files of segments, in the order given, and has them
