@@ -237,6 +237,13 @@ func (l *Log) refusal() error {
 	return l.mu.failed
 }
 
+// failure is what has failed half-way and keeps the log from appends until it is opened again, or nil.
+func (l *Log) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.failed
+}
+
 func (l *Log) storageError(op string, err error) error {
 	return &StorageError{Op: op, Dir: l.Dir(), Cause: err}
 }
@@ -270,7 +277,7 @@ func (l *Log) Close() error {
 	l.flushes.Wait()
 
 	l.mu.Lock()
-	if err == nil {
+	if err == nil && l.mu.failed == nil { // else the producers may be anybody's
 		err = errors.Join(l.writeSnapshot(l.End()), l.epochs.Flush())
 	}
 	if err == nil && l.standalone != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -131,4 +132,71 @@ func TestStartTriedAgainIsDurable(t *testing.T) {
 	s = openStore(t, quiet(disk, "/a"))
 	requireValues(t, s.Log("t", 0), 3, 5)
 	closeStore(t, s)
+}
+
+// Claim: whatever operation of a truncation or reset fails, and however the Store is stopped then, the leader epochs that the log tells of
+// are those of its batches, also of what is appended after the failure, if that is taken, and after the restart.
+// Method: epochs 0 and 2; each operation fails in turn; append; stop or lose power; start; append; look up the epoch of each batch.
+func TestEpochsAfterAFailedTruncation(t *testing.T) {
+	for _, stop := range []string{"close", "cut"} {
+		for _, to := range []Offset{0, 3, 7, 17} {
+			for n, fired := 0, true; fired; n++ {
+				disk := faultfs.New(t)
+				o := quiet(disk, "/a")
+				o.Defaults = smallLog()
+				s := openStore(t, o)
+				create(t, s, spec("t", 1, 1))
+				l := s.Log("t", 0)
+				putN(t, l, 10)
+				if err := errors.Join(l.SetEpoch(2), l.SetStart(5)); err != nil {
+					t.Fatal(err)
+				}
+				for l.End() < 20 {
+					if err := l.Append(leaderAppend(newBatch(1000, []string{valueOf(l.End())})), 2); err != nil {
+						t.Fatal(err)
+					}
+				}
+				disk.FailOperation(n)
+				failed := l.TruncateTo(to)
+				fired = disk.Fired()
+				disk.Disarm()
+				what := fmt.Sprintf("%s, to %d, operation %d (%v)", stop, to, n, failed)
+				appended := l.Append(leaderAppend(newBatch(1000, []string{"after"})), max(l.Epoch(), 0))
+				if appended == nil {
+					requireEpochs(t, l, what)
+				}
+				if stop == "close" {
+					_ = s.Close(context.Background())
+				} else {
+					disk.CutPower(faultfs.KeepUnsynced(50))
+				}
+				s = openStore(t, quiet(disk, "/a"))
+				l = s.Log("t", 0)
+				if err := l.Append(leaderAppend(newBatch(1000, []string{"again"})), max(l.Epoch(), 0)); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				requireEpochs(t, l, what)
+				closeStore(t, s)
+			}
+		}
+	}
+}
+
+// requireEpochs holds the history of a log against the epoch in each batch.
+func requireEpochs(t *testing.T, l *Log, what string) {
+	t.Helper()
+	for _, s := range *l.segments.Load() {
+		err := s.walk(0, s.size.Load(), func(e entry) bool {
+			if e.base < l.Start() {
+				return true
+			}
+			if got, ok := l.epochs.At(int64(e.base)); !ok || got != e.epoch {
+				t.Fatalf("%s: the batch at %d is of epoch %d, the history %v says %d", what, e.base, e.epoch, l.epochs.All(), got)
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
 }
