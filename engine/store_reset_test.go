@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/engine/batch"
 	"millrace/engine/checkpoint"
 	"millrace/engine/vfs/faultfs"
 )
@@ -197,6 +198,65 @@ func requireEpochs(t *testing.T, l *Log, what string) {
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// Claim: an epoch whose first append has failed begins where the next batch of it lies, not where the failed one would have; the same if the
+// next comes from a former leader, or the epoch is set without a batch.
+// Method: a write fails that would have brought epoch 1 to an offset above the end: a follower's with a gap, or one behind a batch of epoch 0
+// in the same write. Go on in four ways; hold the history against the batches, before and after a restart.
+func TestEpochOfAFailedAppend(t *testing.T) {
+	sent := func(a *Append, l *Log, e Epoch) error { return l.Append(a, e) }
+	follower := func(base Offset, e Epoch) *Append {
+		b := newBatch(1000, []string{"followed"})
+		batch.Stamp(b, int64(base), int32(e))
+		return followerAppend(b)
+	}
+	failing := map[string]func(l *Log) error{
+		"a gap": func(l *Log) error { return sent(follower(5, 1), l, NoEpoch) },
+		"a run": func(l *Log) error {
+			first, second := leaderAppend(newBatch(1000, []string{"first"})), leaderAppend(newBatch(1000, []string{"second"}))
+			l.Enqueue(first, 0)
+			l.Enqueue(second, 1)
+			return errors.Join(l.Write(first), l.Write(second))
+		},
+	}
+	next := map[string]func(l *Log) error{
+		"leader":        func(l *Log) error { return sent(leaderAppend(newBatch(1000, []string{"next"})), l, 1) },
+		"follower":      func(l *Log) error { return sent(follower(2, 1), l, NoEpoch) },
+		"former leader": func(l *Log) error { return sent(follower(2, 0), l, NoEpoch) },
+		"set": func(l *Log) error {
+			return errors.Join(l.SetEpoch(1), sent(leaderAppend(newBatch(1000, []string{"next"})), l, 1))
+		},
+	}
+	for how, fail := range failing {
+		for then, goOn := range next {
+			t.Run(how+", "+then, func(t *testing.T) {
+				disk := faultfs.New(t)
+				l := openTestLog(t, disk, smallLog())
+				putN(t, l, 2)
+				disk.Fail(faultfs.Fault{Kind: faultfs.OpWrite, Pattern: "*.log", Times: 1})
+				if err := fail(l); err == nil || l.End() != 2 {
+					t.Fatalf("%v, end %d", err, l.End())
+				}
+				if _, end := l.EpochEnd(0); end != 2 {
+					t.Errorf("epoch 0 ends at %d, behind the log", end)
+				}
+				for range 6 {
+					if err := goOn(l); err != nil {
+						t.Fatal(err)
+					}
+					goOn = func(l *Log) error {
+						return sent(follower(l.End(), min(1, max(l.Epoch(), 0))), l, NoEpoch)
+					}
+				}
+				requireEpochs(t, l, "before the restart")
+				closeLog(t, l)
+				l = openTestLog(t, disk, smallLog())
+				requireEpochs(t, l, "after the restart")
+				closeLog(t, l)
+			})
 		}
 	}
 }
