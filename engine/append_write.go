@@ -132,7 +132,7 @@ func (l *Log) enterEpochOf(a *Append, epoch Epoch, base Offset) error {
 	if !a.Follower || epoch >= now {
 		return l.enterEpoch(epoch, base)
 	}
-	if !l.epochs.Above(int64(base)) {
+	if l.mu.replaying || !l.epochs.Above(int64(base)) { // replay brings back what lies below the newest epoch
 		return nil
 	}
 	if err := l.epochs.TruncateEnd(int64(base) + 1); err != nil {

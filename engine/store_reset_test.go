@@ -260,3 +260,23 @@ func TestEpochOfAFailedAppend(t *testing.T) {
 		}
 	}
 }
+
+// Claim: an epoch that has no batch yet outlives the replay of what lies below it.
+// Method: batches of epoch 0, epoch 1 set; the page cache is lost, the journal kept.
+func TestEpochAboveWhatIsReplayed(t *testing.T) {
+	disk := faultfs.New(t)
+	s := openStore(t, quiet(disk, "/a"))
+	create(t, s, spec("t", 1, 1))
+	putN(t, s.Log("t", 0), 3)
+	if err := s.Log("t", 0).SetEpoch(1); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100))
+	s = openStore(t, quiet(disk, "/a"))
+	l := s.Log("t", 0)
+	requireValues(t, l, 0, 3)
+	if e, end := l.EpochEnd(0); l.Epoch() != 1 || e != 0 || end != 3 {
+		t.Fatalf("epoch %d; epoch %d ended at %d", l.Epoch(), e, end)
+	}
+	closeStore(t, s)
+}
