@@ -81,7 +81,7 @@ bench-engine: ## the engine as a library beside raft-wal, tidwall/wal, etcd, Pro
 bench-crossover: build ## where one way of I/O begins to pay more than another: journal, syncs, cold reads, producers beside a cold reader; CROSSOVER='-sections sync -rounds 9'
 	$(GO) run ./benchmarks/crossover -out benchmarks/results $(CROSSOVER)
 
-bench-coordination: ## the coordination service beside Apache ZooKeeper 3.9.5, and a million znodes: six minutes on a quiet machine; COORDINATION='-sections million'
+bench-coordination: build ## the coordination service beside Apache ZooKeeper 3.9.5, and a million znodes: six minutes on a quiet machine; COORDINATION='-sections million'
 	@mkdir -p .cache
 	$(GO) build -o .cache/bench-coordination ./benchmarks/coordination
 	.cache/bench-coordination -out benchmarks/results $(COORDINATION)
