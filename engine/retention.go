@@ -148,8 +148,13 @@ func (l *Log) giveUp(segments []*segment) error {
 }
 
 // putAway is giveUp for segments that are still in the list: they stay pinned, for whoever looks into it finds them until it changes.
+// It stops when a sync has failed meanwhile, which may have lost the names
+// given so far: a later one that stays would leave a hole behind it.
 func (l *Log) putAway(segments []*segment) error {
 	for _, s := range segments {
+		if err := l.poisonError(); err != nil {
+			return err
+		}
 		names, err := s.rename(deletedSuffix)
 		if len(names) > 0 {
 			l.unlinkLater(names)

@@ -19,6 +19,8 @@ type Check struct {
 	Short  bool          // part of the short run of `make test`
 	Limit  time.Duration // it is a failure to take longer
 	Run    func(e *Env) error
+
+	ensemble bool // its Millrace nodes stand on a ZooKeeper
 }
 
 // Title is the name a check is chosen by (-only) and printed under.
@@ -46,6 +48,8 @@ type Env struct {
 	Dir   string // the check's own folder, removed after a pass
 	Short bool
 	MB    int // size of the real file that is moved
+
+	ensemble *ensemble // where its Millrace nodes have their coordination; nil: each in itself
 
 	mu    sync.Mutex
 	notes []string
