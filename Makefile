@@ -14,7 +14,7 @@ help: ## list these commands
 
 build: ## bin/millrace, bin/perf-producer, bin/perf-consumer, and links under the names of Kafka's scripts
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./tools/millrace ./tools/perf-producer ./tools/perf-consumer
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./tools/millrace ./tools/perf-producer ./tools/perf-consumer
 	@for s in $(SCRIPTS); do ln -sf millrace bin/kafka-$$s.sh; done
 	@ln -sf perf-producer bin/kafka-producer-perf-test.sh
 	@ln -sf perf-consumer bin/kafka-consumer-perf-test.sh
