@@ -75,7 +75,7 @@ func besideKafka(e *harness.Env, l harness.Libs, overrides ...string) (*stage, e
 
 // besideZooKeeper starts a stage with Apache Kafka 3.9 on a ZooKeeper, below a chroot.
 func besideZooKeeper(e *harness.Env, l harness.Libs) (*stage, error) {
-	s, err := millraceOnly(e, l, "millrace.coordinator.listener=127.0.0.1:0")
+	s, err := millraceOnly(e, l)
 	if err != nil {
 		return nil, err
 	}
