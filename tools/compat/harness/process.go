@@ -94,6 +94,10 @@ func (m *Millrace) Start() error {
 		m.Addr, _, _ = strings.Cut(rest, " ")
 		_, rest, _ = strings.Cut(rest, " coordinator=")
 		m.Coordinator, _, _ = strings.Cut(rest, " ")
+		if want := last(m.Args, "zookeeper.connect"); want != "" && m.Coordinator != want {
+			m.Kill()
+			return fmt.Errorf("the broker's coordination is %s, want %s", m.Coordinator, want)
+		}
 		return nil
 	case <-time.After(60 * time.Second):
 		m.Kill()
