@@ -20,6 +20,8 @@ type Check struct {
 	Limit  time.Duration // it is a failure to take longer
 	Run    func(e *Env) error
 
+	BuiltIn bool // it says by itself where coordination is: OnZooKeeper leaves it out
+
 	ensemble bool // its Millrace nodes stand on a ZooKeeper
 }
 

@@ -30,8 +30,17 @@ var toolClass39 = map[string]string{
 	"console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer", "acls": "kafka.admin.AclCommand",
 }
 
-// ToolClass is the class behind one of Kafka's scripts, by its short name ("topics"), of Kafka43 or Kafka39.
+// toolClass28 are all of 2.8's that are asked for: they were written in Scala then.
+var toolClass28 = map[string]string{
+	"topics": "kafka.admin.TopicCommand", "configs": "kafka.admin.ConfigCommand", "console-producer": "kafka.tools.ConsoleProducer",
+	"console-consumer": "kafka.tools.ConsoleConsumer", "consumer-groups": "kafka.admin.ConsumerGroupCommand",
+}
+
+// ToolClass is the class behind one of Kafka's scripts, by its short name ("topics"), of Kafka43, Kafka39 or Kafka28.
 func ToolClass(l Libs, name string) (string, error) {
+	if c, ok := toolClass28[name]; ok && l.Name == Kafka28.Name {
+		return c, nil
+	}
 	if c, ok := toolClass39[name]; ok && l.Name == Kafka39.Name {
 		return c, nil
 	}
@@ -41,7 +50,7 @@ func ToolClass(l Libs, name string) (string, error) {
 	return "", fmt.Errorf("no class is known for kafka-%s", name)
 }
 
-// KafkaTool makes a command for one of Kafka's scripts by its short name ("topics") of Kafka43 or Kafka39.
+// KafkaTool makes a command for one of Kafka's scripts by its short name ("topics"), as ToolClass does.
 func (e *Env) KafkaTool(l Libs, name string, args ...string) (*exec.Cmd, error) {
 	class, err := ToolClass(l, name)
 	if err != nil {

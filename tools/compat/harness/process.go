@@ -24,11 +24,11 @@ type Millrace struct {
 	cmd *exec.Cmd
 }
 
-// StartMillrace serves from data in the check's folder with the overrides; listeners default to a free port, coordination to
+// StartMillrace serves from data in the check's folder with the overrides; listeners default to free ports, coordination to
 // what the check has been given.
 func StartMillrace(e *Env, overrides ...string) (*Millrace, error) {
 	m := &Millrace{env: e, Args: []string{"serve"}}
-	all := append([]string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=127.0.0.1:0", "log.dirs=" + filepath.Join(e.Dir, "data")}, overrides...)
+	all := append([]string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=127.0.0.1:0", "millrace.coordinator.listener=127.0.0.1:0", "log.dirs=" + filepath.Join(e.Dir, "data")}, overrides...)
 	if e.ensemble != nil && last(all, "zookeeper.connect") == "" {
 		connect, err := e.ensemble.connect(last(all, "log.dirs"))
 		if err != nil {
@@ -40,6 +40,12 @@ func StartMillrace(e *Env, overrides ...string) (*Millrace, error) {
 	for _, o := range all {
 		m.Args = append(m.Args, "--override", o)
 	}
+	return m, m.Start()
+}
+
+// Serve runs 'millrace serve' with these arguments and nothing else, in the check's folder.
+func Serve(e *Env, args ...string) (*Millrace, error) {
+	m := &Millrace{env: e, Args: append([]string{"serve"}, args...)}
 	return m, m.Start()
 }
 
@@ -88,6 +94,10 @@ func (m *Millrace) Start() error {
 		m.Addr, _, _ = strings.Cut(rest, " ")
 		_, rest, _ = strings.Cut(rest, " coordinator=")
 		m.Coordinator, _, _ = strings.Cut(rest, " ")
+		if want := last(m.Args, "zookeeper.connect"); want != "" && m.Coordinator != want {
+			m.Kill()
+			return fmt.Errorf("the broker's coordination is %s, want %s", m.Coordinator, want)
+		}
 		return nil
 	case <-time.After(60 * time.Second):
 		m.Kill()

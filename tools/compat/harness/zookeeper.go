@@ -87,12 +87,13 @@ func (z *ZooKeeper) Kill() {
 }
 
 // OnZooKeeper are the same checks, with every Millrace node on an Apache ZooKeeper in place of its built-in coordination.
-func OnZooKeeper(checks []Check) []Check {
-	out := make([]Check, len(checks))
-	for i, c := range checks {
-		c.Name += onZooKeeper
-		c.ensemble = true
-		out[i] = c
+func OnZooKeeper(checks []Check) (out []Check) {
+	for _, c := range checks {
+		if !c.BuiltIn {
+			c.Name += onZooKeeper
+			c.ensemble = true
+			out = append(out, c)
+		}
 	}
 	return out
 }

@@ -22,7 +22,7 @@ import (
 // takeOverCheck is the one that moves a node whole: its data directory, its ZooKeeper, its id and its address.
 var takeOverCheck = harness.Check{
 	Client: "Apache Kafka 3.9.2 broker with ZooKeeper", Name: "the node taken over by Millrace with its zookeeper.connect (a chroot), data directory and id, and back",
-	Limit: 8 * time.Minute, Run: takeOver,
+	BuiltIn: true, Limit: 8 * time.Minute, Run: takeOver,
 }
 
 // takeOver: Kafka makes everything and stops; Millrace serves it, goes on with it, is killed and stopped; Kafka serves it again.
