@@ -204,15 +204,28 @@ func (s *Service) resync() error {
 			return err
 		}
 	}
-	if err := s.followSettings(); err != nil {
+	all, err := s.followSettings(s.Image().Names())
+	if err != nil {
 		return err
 	}
-	if s.mu.self == nil {
-		s.mu.stale = false
-		return nil
-	}
+	s.member.replace(all)
 	s.mu.stale = false // a write in doubt from here on sets it again
-	err := s.elect()
+	return s.join()
+}
+
+// join registers this broker, if it is to be, and has it stand for election. What fails is done again with all else. Caller holds mu.
+func (s *Service) join() (err error) {
+	switch {
+	case s.mu.stale:
+		return s.resync()
+	case s.mu.self == nil:
+		return nil
+	case s.mu.epoch == 0:
+		err = s.register()
+	}
+	if err == nil {
+		err = s.elect()
+	}
 	if err != nil {
 		s.mu.stale = true
 	}
