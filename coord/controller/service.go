@@ -48,6 +48,7 @@ type Service struct {
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when run has ended
+	status statusKept
 
 	mu struct { // one change of the tree at a time
 		sync.Mutex

@@ -60,6 +60,7 @@ func (e *events) take() []string {
 type sessionState struct {
 	mu    sync.Mutex
 	lost  bool
+	away  bool // it has no connection
 	again bool // it has another connection than when somebody looked last
 }
 
@@ -67,6 +68,12 @@ func (s *sessionState) isLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
+}
+
+func (s *sessionState) isAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away || s.lost
 }
 
 func (s *sessionState) takeAgain() bool {
@@ -91,6 +98,7 @@ func (s *Service) dial(ctx context.Context) (Conn, error) {
 			state.mu.Lock()
 			state.lost = state.lost || e.State == zk.StateExpired
 			state.again = state.again || e.State == zk.StateHasSession
+			state.away = e.State == zk.StateDisconnected || state.away && e.State != zk.StateHasSession
 			state.mu.Unlock()
 			s.events.wakeUp()
 			return
@@ -162,6 +170,7 @@ func (s *Service) step() error {
 	defer s.mu.Unlock()
 	if c, ok := s.mu.conn.(sessionConn); ok && c.state.isLost() {
 		s.o.Logger.Warn("the session with coordination is lost")
+		s.status.expired.Add(1)
 		s.drop()
 	} else if ok && c.state.takeAgain() {
 		s.mu.stale = true
