@@ -205,6 +205,9 @@ func (s *Service) resync() error {
 	if s.mu.conn == nil {
 		return errNoSession
 	}
+	if err := s.sameCluster(); err != nil { // before anything is written, or read for true
+		return err
+	}
 	if err := s.makeNodes(); err != nil {
 		return err
 	}
@@ -220,6 +223,26 @@ func (s *Service) resync() error {
 	s.member.replace(all)
 	s.mu.stale = false // a write in doubt from here on sets it again
 	return s.join()
+}
+
+// sameCluster says whether the tree is still the one that this broker began with. One that has lost its data knows no topics; to follow it would be to
+// delete all logs.
+func (s *Service) sameCluster() error {
+	data, _, err := s.mu.conn.Get(znode.ClusterIDPath, false)
+	if isNoNode(err) {
+		return fmt.Errorf("coordination has no %s: it has lost its data, or is another; nothing is taken from it or written to it until cluster %s is back", znode.ClusterIDPath, s.Image().ClusterID())
+	}
+	if err != nil {
+		return err
+	}
+	id, err := znode.DecodeClusterID(data)
+	if err != nil {
+		return &damaged{znode.ClusterIDPath, err}
+	}
+	if id != s.Image().ClusterID() {
+		return fmt.Errorf("coordination belongs to cluster %s, this broker to cluster %s: nothing is taken from it or written to it", id, s.Image().ClusterID())
+	}
+	return nil
 }
 
 // join registers this broker, if it is to be, and has it stand for election. What fails is done again with all else. Caller holds mu.
