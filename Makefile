@@ -41,7 +41,7 @@ FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME each
 	@for p in $$($(GO) list ./engine/... ./wire/... ./broker/...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$p || exit 1; \
 	  done; \
 	done
 

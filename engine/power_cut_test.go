@@ -343,3 +343,80 @@ func TestMaxTimestampIsThatOfARecord(t *testing.T) {
 	}
 	closeLog(t, l)
 }
+
+// Claim (L3): a torn tail that a start has cut does not come back below what the same start has replayed into a new segment, wherever the power is lost.
+// Method: garbage behind the recovery point; the journal goes on there; the segment is full by the setting of the next start, which is
+// interrupted at every operation; names survive, bytes do not.
+func TestCutTailStaysCutBelowAReplayedRoll(t *testing.T) {
+	for n, fired := 0, true; fired; n++ {
+		disk := faultfs.New(t)
+		o := quiet(disk.Session(), "/a")
+		o.Defaults = smallLog()
+		o.Defaults.SegmentBytes = 1 << 20
+		s := openStore(t, o)
+		create(t, s, spec("t", 1, 1))
+		putN(t, s.Log("t", 0), 10)
+		if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint()); err != nil {
+			t.Fatal(err)
+		}
+		putN(t, s.Log("t", 0), 2) // these are in the journal
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		_ = s.Close(context.Background()) // what it still does goes nowhere
+		disk = disk.Clone()
+		first := "/a/t-0/" + baseName(0) + logSuffix
+		writeFile(t, disk, first, append(readFile(t, disk, first), make([]byte, 97)...))
+
+		o.FS, o.Defaults = disk.Session(), smallLog()
+		o.Defaults.SegmentBytes = 600
+		disk.CutAtOperation(n)
+		s, err := OpenStore(context.Background(), o)
+		fired = disk.Fired()
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		if err == nil {
+			_ = s.Close(context.Background())
+		}
+		o.FS = disk.Clone()
+		s = openStore(t, o)
+		if bad := s.Damaged(); len(bad) > 0 {
+			t.Fatalf("operation %d: %+v", n, bad)
+		}
+		l := s.Log("t", 0)
+		requireValues(t, l, 0, 12)
+		if n := len(*l.segments.Load()); n < 2 {
+			t.Fatalf("%d segments: the replay did not roll", n)
+		}
+		closeStore(t, s)
+	}
+}
+
+// Claim: a log that was switched from page-cache to sync mode is not taken for damaged by what a loss of power tears before anything was promised;
+// and once a segment was closed in sync mode nothing is excused any more.
+// Method: several segments in page-cache mode; the setting changes; the contents are lost and the names kept, at once, or after a roll in
+// sync mode, after which all has to be there.
+func TestSwitchToSyncExcusesWhatWasTornBefore(t *testing.T) {
+	for _, rolled := range []bool{false, true} {
+		disk := faultfs.New(t)
+		l := openTestLog(t, disk.Session(), pageCache())
+		putN(t, l, 40)
+		c := smallLog()
+		l.SetConfig(c)
+		end := Offset(0)
+		if rolled {
+			for n := len(*l.segments.Load()); len(*l.segments.Load()) == n; {
+				putN(t, l, 1)
+			}
+			end = l.End()
+		}
+		if got := len(fileNames(t, disk, looseName)); (got == 0) != rolled {
+			t.Fatalf("rolled %v: %d files %s", rolled, got, looseName)
+		}
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		l = openTestLog(t, disk.Session(), c)
+		requireValues(t, l, 0, end)
+		putN(t, l, 20)
+		closeLog(t, l)
+		if got := fileNames(t, disk, looseName); len(got) > 0 {
+			t.Fatal(got)
+		}
+	}
+}
