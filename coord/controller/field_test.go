@@ -11,7 +11,7 @@ import (
 	"millrace/coord/controller/znode"
 )
 
-// Claim: coordination that has lost its data, or is another cluster's, is not written to by brokers that run, and takes no topic from them: they go on with
+// Claim (C5): coordination that has lost its data, or is another cluster's, is not written to by brokers that run, and takes no topic from them: they go on with
 // what they know until the right tree is back.
 // Method: the tree is wiped, then another's, under a broker whose session expires with it; then it is itself again.
 func TestField_F097_AnotherTreeIsLeftAlone(t *testing.T) {

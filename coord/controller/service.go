@@ -269,7 +269,7 @@ func (s *Service) leading(ctx context.Context) error {
 	return nil
 }
 
-// clusterID finds the cluster's id or gives it one.
+// clusterID finds the cluster's id or gives it one. Another than ours is an error (C5).
 func (s *Service) clusterID() (string, error) {
 	for {
 		data, _, err := s.mu.conn.Get(znode.ClusterIDPath, false)

@@ -225,7 +225,7 @@ func (s *Service) resync() error {
 	return s.join()
 }
 
-// sameCluster says whether the tree is still the one that this broker began with. One that has lost its data knows no topics; to follow it would be to
+// sameCluster says whether the tree is still the one that this broker began with (C5). One that has lost its data knows no topics; to follow it would be to
 // delete all logs.
 func (s *Service) sameCluster() error {
 	data, _, err := s.mu.conn.Get(znode.ClusterIDPath, false)
