@@ -48,6 +48,7 @@ type Service struct {
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when run has ended
+	status statusKept
 
 	mu struct { // one change of the tree at a time
 		sync.Mutex
@@ -268,7 +269,7 @@ func (s *Service) leading(ctx context.Context) error {
 	return nil
 }
 
-// clusterID finds the cluster's id or gives it one.
+// clusterID finds the cluster's id or gives it one. Another than ours is an error (C5).
 func (s *Service) clusterID() (string, error) {
 	for {
 		data, _, err := s.mu.conn.Get(znode.ClusterIDPath, false)
