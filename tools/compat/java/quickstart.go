@@ -52,7 +52,7 @@ func quickStartChecks() []harness.Check {
 	}
 	return []harness.Check{
 		check("Apache Kafka's tools 2.8.2", "the 2.x quick start as typed", scripts28),
-		check("bin/kafka-*.sh", "the 2.x quick start of Kafka as typed", func(e *harness.Env) (string, error) { return e.Bin, nil }),
+		check("Millrace's own tools", "the 2.x quick start of Kafka as typed", func(e *harness.Env) (string, error) { return e.Bin, nil }),
 	}
 }
 
