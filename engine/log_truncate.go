@@ -234,28 +234,37 @@ func (s *segment) cutIndexes(c *Config, o Offset) error {
 }
 
 // noteTimestamps learns the largest timestamp and the distance to the last
-// index entry anew, from the last entry on. Caller holds Log.mu.
+// index entry anew, from the last time entry on: an offset entry may stand behind
+// it without one of its own, when a combined write has met a full time index. Caller holds Log.mu.
 func (s *segment) noteTimestamps(c *Config) error {
 	ts, off, ok := s.times.Last()
 	s.maxTs.Store(-1)
 	s.maxTsOff.Store(int64(s.base))
+	pos := int64(0)
 	if ok {
 		s.maxTs.Store(ts)
 		s.maxTsOff.Store(off)
+		_, at, err := s.index.Lookup(off)
+		if err != nil {
+			return err
+		}
+		pos = int64(at)
 	}
 	_, at, ok := s.index.Last()
-	pos := int64(0)
+	lastEntry := int64(0)
 	if ok {
-		pos = int64(at)
+		lastEntry = int64(at)
 	}
 	s.w.sinceIndex = 0
 	size := s.size.Load()
-	err := s.walk(pos, size, func(e entry) bool {
+	err := s.walk(min(pos, lastEntry), size, func(e entry) bool {
 		if e.maxTs > s.maxTs.Load() {
 			s.maxTs.Store(e.maxTs)
 			s.maxTsOff.Store(int64(e.last))
 		}
-		s.w.sinceIndex += int64(e.size)
+		if e.pos >= lastEntry {
+			s.w.sinceIndex += int64(e.size)
+		}
 		return true
 	})
 	if err != nil {
