@@ -82,7 +82,7 @@ func (l *Log) roll(base Offset) error {
 	}
 	fresh, err := createSegment(base, l.home.Load().folder, l.indexes, c)
 	if err != nil {
-		return l.storageError("roll", err)
+		return l.rollFailed(err, synced)
 	}
 	if synced {
 		if err := l.syncDir(); err != nil {
@@ -109,6 +109,20 @@ func (l *Log) roll(base Offset) error {
 		l.home.Load().names.made.Add(1)
 	}
 	return nil
+}
+
+// rollFailed sees to it that appends may go on in the old segment, beyond where the new one would have begun. A start that finds the
+// new one, empty, takes what lies beyond for torn: so it is gone, on disk, before anything there is acknowledged; or there are no appends.
+func (l *Log) rollFailed(err error, synced bool) error {
+	cause := l.storageError("roll", err)
+	if undone := (*undoneError)(nil); errors.As(err, &undone) {
+		if undone.left != nil {
+			l.mu.failed = cause
+		} else if synced {
+			cause = errors.Join(cause, l.syncDir())
+		}
+	}
+	return cause
 }
 
 // syncClosing syncs the segment that a roll of recovery closes, before the next one has a name. Its torn tail may have been cut a moment

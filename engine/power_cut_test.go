@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -417,6 +418,57 @@ func TestSwitchToSyncExcusesWhatWasTornBefore(t *testing.T) {
 		closeLog(t, l)
 		if got := fileNames(t, disk, looseName); len(got) > 0 {
 			t.Fatal(got)
+		}
+	}
+}
+
+// Claim (L6): what is acknowledged after a roll that failed half-way stays, in the segment that goes on, whether the disk ever knew of the new one or not.
+// Method: a log without a journal; every operation of a roll fails in turn, and the removal of what it made too; smaller appends follow, which
+// fit; power cuts that keep the synced bytes and any part of the names.
+func TestAppendsAfterAFailedRollStay(t *testing.T) {
+	for _, removed := range []bool{true, false} {
+		for n, fired := 0, true; fired; n++ {
+			for seed := range uint64(12) {
+				disk := faultfs.New(nil, faultfs.Seed(seed))
+				c := smallLog()
+				c.Preallocate = true
+				off := func(o *LogOptions) { o.JournalOff = true }
+				l := openTestLog(t, disk.Session(), c, off)
+				acked := map[Offset]string{}
+				put := func(value string) error {
+					a := leaderAppend(newBatch(1000, []string{value}))
+					err := l.Append(a, 0)
+					if err == nil {
+						acked[a.Base] = value
+					}
+					return err
+				}
+				for l.active().size.Load() < c.SegmentBytes*3/4 {
+					if err := put("first"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !removed {
+					disk.Fail(faultfs.Fault{Kind: faultfs.OpRemove, Pattern: "*" + logSuffix, Times: -1})
+				}
+				disk.FailOperation(n)
+				err := put(strings.Repeat("x", int(c.SegmentBytes)/2))
+				fired = disk.Fired() && (removed || err != nil)
+				put("small")
+				disk.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepNames(50))
+				l.Close()
+				l = openTestLog(t, disk.Session(), c, off)
+				got := map[Offset]string{}
+				for _, r := range mustContents(t, l) {
+					got[r.offset] = r.value
+				}
+				for o, value := range acked {
+					if got[o] != value {
+						t.Fatalf("operation %d (%v), removed %v, seed %d: %d holds %.10q, acknowledged %.10q; the log is [%d, %d)", n, err, removed, seed, o, got[o], value, l.Start(), l.End())
+					}
+				}
+				closeLog(t, l)
+			}
 		}
 	}
 }
