@@ -472,3 +472,38 @@ func TestAppendsAfterAFailedRollStay(t *testing.T) {
 		}
 	}
 }
+
+// Claim: the largest timestamp is that of a record, whatever the time index had no room for.
+// Method: more batches in one write than a small time index holds, and not more than the offset index does; the last two are older. Truncate by one.
+func TestTruncationKnowsTimesThatHadNoEntry(t *testing.T) {
+	c := smallLog()
+	c.SegmentBytes, c.IndexBytes, c.IndexInterval = 1<<20, 64, 0
+	l := openTestLog(t, faultfs.New(t), c)
+	for n := range 3 * 8 {
+		at := l.End()
+		list := make([]*Append, 3+n%6)
+		newest := len(list) - 3
+		for i := range list {
+			ts := 1000 + int64(at) + int64(i)
+			if i > newest {
+				ts = 1
+			}
+			list[i] = leaderAppend(newBatch(ts, []string{"v"}))
+			l.Enqueue(list[i], 0)
+		}
+		for _, a := range list {
+			if err := errors.Join(l.Write(a), a.Wait()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.TruncateTo(l.End() - 1); err != nil {
+			t.Fatal(err)
+		}
+		want := at + Offset(newest)
+		o, ts, err := l.MaxTimestamp()
+		if err != nil || ts != 1000+int64(want) || o != want {
+			t.Fatalf("after a write of %d: %d at %d, %v; want %d at %d", len(list), ts, o, err, 1000+want, want)
+		}
+	}
+	closeLog(t, l)
+}
