@@ -14,7 +14,7 @@ help: ## list these commands
 
 build: ## bin/millrace, bin/perf-producer, bin/perf-consumer, and links under the names of Kafka's scripts
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./tools/millrace ./tools/perf-producer ./tools/perf-consumer
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./tools/millrace ./tools/perf-producer ./tools/perf-consumer
 	@for s in $(SCRIPTS); do ln -sf millrace bin/kafka-$$s.sh; done
 	@ln -sf perf-producer bin/kafka-producer-perf-test.sh
 	@ln -sf perf-consumer bin/kafka-consumer-perf-test.sh
@@ -41,7 +41,7 @@ FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME each
 	@for p in $$($(GO) list ./engine/... ./wire/... ./broker/...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$p || exit 1; \
 	  done; \
 	done
 
@@ -81,7 +81,7 @@ bench-engine: ## the engine as a library beside raft-wal, tidwall/wal, etcd, Pro
 bench-crossover: build ## where one way of I/O begins to pay more than another: journal, syncs, cold reads, producers beside a cold reader; CROSSOVER='-sections sync -rounds 9'
 	$(GO) run ./benchmarks/crossover -out benchmarks/results $(CROSSOVER)
 
-bench-coordination: ## the coordination service beside Apache ZooKeeper 3.9.5, and a million znodes: six minutes on a quiet machine; COORDINATION='-sections million'
+bench-coordination: build ## the coordination service beside Apache ZooKeeper 3.9.5, and a million znodes: six minutes on a quiet machine; COORDINATION='-sections million'
 	@mkdir -p .cache
 	$(GO) build -o .cache/bench-coordination ./benchmarks/coordination
 	.cache/bench-coordination -out benchmarks/results $(COORDINATION)

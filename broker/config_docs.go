@@ -1,6 +1,10 @@
 package broker
 
-import "slices"
+import (
+	"slices"
+
+	"millrace/wire"
+)
 
 // TopicKey is a topic setting, as documentation shows it.
 type TopicKey struct {
@@ -12,6 +16,12 @@ type TopicKey struct {
 
 // TopicKeys returns every topic setting, in the table's order.
 func TopicKeys() []TopicKey { return documented(topicTable) }
+
+// CheckTopicConfig refuses settings that no topic may have.
+func CheckTopicConfig(settings map[string]string) error {
+	_, err := checkNamed(topicTable, settings, wire.ErrInvalidConfig)
+	return err
+}
 
 // GroupKeys returns every setting of a group that has an effect.
 func GroupKeys() []TopicKey {

@@ -16,6 +16,7 @@ import (
 	"millrace/coord/topicsfile"
 	"millrace/coord/zk"
 	"millrace/coord/zk/proto"
+	"millrace/coord/zk/server"
 	"millrace/coord/zk/tree"
 )
 
@@ -79,7 +80,9 @@ func (b *Broker) startCoordination() error {
 		}
 	}
 	// A broker's own session must be granted what it asks for.
-	built, err := zk.Start(zk.Options{Dir: dir, Listener: listener, FS: b.config.FS, MinTimeout: min(4*time.Second, c.SessionTimeout), MaxTimeout: max(40*time.Second, c.SessionTimeout), Logger: b.levels.logger(logCoord)})
+	built, err := zk.Start(zk.Options{Dir: dir, FS: b.config.FS, Config: server.Config{
+		Listener: listener, MinTimeout: min(4*time.Second, c.SessionTimeout), MaxTimeout: max(40*time.Second, c.SessionTimeout), Logger: b.levels.logger(logCoord),
+	}})
 	if err != nil {
 		return err
 	}

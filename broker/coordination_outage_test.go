@@ -21,14 +21,19 @@ func TestAnEnsembleThatGoesAndComes(t *testing.T) {
 	tree := t.TempDir()
 	s := ensemble(t, tree, "127.0.0.1:0")
 	address := s.Addr().String()
-	b := startBroker(t, "zookeeper.connect="+address+"/a/b", "zookeeper.session.timeout.ms=20000")
+	b := startBroker(t, "zookeeper.connect="+address+"/a/b", "zookeeper.session.timeout.ms=20000", withAdmin)
 	if at := b.Ready().Coordinator; at != address+"/a/b" || b.built != nil {
 		t.Errorf("at %s", at)
 	}
 	b.topic("t", 1)
+	connected := func(want float64) func() bool {
+		return func() bool { return b.scrape()["millrace_coordination_session"] == want }
+	}
+	b.eventually("metrics show the session", connected(1))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	b.eventually("metrics show that it has no connection", connected(0))
 	b.mustProduce("t", 0, values(batch.None, "a"))
 	c := b.dial()
 	if r := c.fetch(b.fetchOf(11, want{topic: "t"}), 11); len(r.Topics[0].Partitions[0].RecordBatches) == 0 {
@@ -50,4 +55,6 @@ func TestAnEnsembleThatGoesAndComes(t *testing.T) {
 		return code == wire.ErrNone || code == wire.ErrTopicAlreadyExists
 	})
 	b.mustProduce("u", 0, values(batch.None, "a"))
+	b.eventually("metrics show the session again", connected(1))
+	b.scrape().expect(t, scraped{"millrace_coordination_znodes": 0})
 }

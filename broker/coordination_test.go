@@ -18,6 +18,7 @@ import (
 	"millrace/coord"
 	"millrace/coord/topicsfile"
 	"millrace/coord/zk"
+	"millrace/coord/zk/server"
 	"millrace/engine/batch"
 	"millrace/wire"
 )
@@ -25,7 +26,7 @@ import (
 // ensemble is a coordination service of its own, which stands for ZooKeeper.
 func ensemble(t *testing.T, dir, address string) *zk.Service {
 	t.Helper()
-	s, err := zk.Start(zk.Options{Dir: dir, Address: address, Tick: 100 * time.Millisecond})
+	s, err := zk.Start(zk.Options{Dir: dir, Address: address, Config: server.Config{Tick: 100 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

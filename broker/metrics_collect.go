@@ -50,6 +50,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.partitions(c.b)
 	s.logs(c.b.store)
 	s.journals(c.b.store)
+	s.controller(c.b)
+	s.coordination(c.b)
 	c.groups(s)
 	s.value(metricScraping, time.Since(begun).Seconds())
 }

@@ -285,7 +285,11 @@ func sectionOf(name string) string {
 		return "Requests"
 	case has("kafka_server_socket", "millrace_connections"):
 		return "Connections"
-	case has("kafka_log", "kafka_server_replicamanager", "kafka_controller", "millrace_damaged", "millrace_pinned", "millrace_log", "millrace_io"):
+	case has("kafka_controller_kafkacontroller_global"):
+		return "Logs and partitions"
+	case has("kafka_controller", "millrace_controller", "millrace_coordination", "kafka_server_sessionexpire"):
+		return "Coordination and the controller"
+	case has("kafka_log", "kafka_server_replicamanager", "millrace_damaged", "millrace_pinned", "millrace_log", "millrace_io"):
 		return "Logs and partitions"
 	case has("millrace_journal"):
 		return "Commit journal"

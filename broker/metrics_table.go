@@ -151,6 +151,31 @@ var (
 	metricRoundTime = define(histogram, "millrace_journal_round_seconds", "Time of a round.", "dir")
 )
 
+// Coordination and the controller.
+var (
+	metricActiveController = define(gauge, "kafka_controller_kafkacontroller_activecontrollercount", "1 if this broker is the controller, else 0; 1 over all brokers of a cluster.")
+	metricControllerEpoch  = define(gauge, "millrace_controller_epoch", "Epoch of this broker's office as the controller; 0 if it has none.")
+	metricActiveBrokers    = define(gauge, "kafka_controller_kafkacontroller_activebrokercount", "Live brokers; this one and the next four are 0 where another broker is the controller.")
+	metricOfflineParts     = define(gauge, "kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions that no live broker leads.")
+	metricImbalance        = define(gauge, "kafka_controller_kafkacontroller_preferredreplicaimbalancecount", "Partitions that another than their preferred replica leads.")
+	metricDeletingTopics   = define(gauge, "kafka_controller_kafkacontroller_topicstodeletecount", "Topics that are to be deleted.")
+	metricMoving           = define(gauge, "kafka_controller_kafkacontroller_reassigningpartitionscount", "Partitions whose replicas are being moved.")
+	metricSession          = define(gauge, "millrace_coordination_session", "1 if this broker is connected to coordination with a session, else 0: then what needs the controller waits or fails.")
+	metricExpires          = define(counter, "kafka_server_sessionexpirelistener_zookeeperexpires_total", "Sessions with coordination that this broker has lost.")
+	metricZnodes           = define(gauge, "millrace_coordination_znodes", "Znodes of the built-in coordination; it and the following are 0 if zookeeper.connect names another.")
+	metricEphemerals       = define(gauge, "millrace_coordination_ephemerals", "Of them, those that end with a session.")
+	metricZnodeBytes       = define(gauge, "millrace_coordination_data_bytes", "Data of all znodes.")
+	metricTreeBytes        = define(gauge, "millrace_coordination_memory_bytes", "Memory that the tree and its watches take, about.")
+	metricZkSessions       = define(gauge, "millrace_coordination_sessions", "Sessions.")
+	metricWatches          = define(gauge, "millrace_coordination_watches", "Watches set.")
+	metricZkConnections    = define(gauge, "millrace_coordination_connections", "Connections, this broker's own among them.")
+	metricOutstanding      = define(gauge, "millrace_coordination_outstanding_requests", "Writes that wait to be committed.")
+	metricZkRequests       = define(counter, "millrace_coordination_requests_total", "Requests received.")
+	metricZkSent           = define(counter, "millrace_coordination_sent_total", "Answers and watch events sent.")
+	metricTransactions     = define(counter, "millrace_coordination_transactions_total", "Writes committed, refused ones too; divided by the syncs: how many share one.")
+	metricZkSync           = define(histogram, "millrace_coordination_sync_seconds", "Time in which a batch of writes was stored and synced.")
+)
+
 // Groups.
 var (
 	metricGroups         = define(gauge, "kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups that this broker coordinates.")

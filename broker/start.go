@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 
 	"millrace/coord"
 	"millrace/coord/controller"
@@ -327,4 +328,5 @@ func (b *Broker) serve() {
 	if b.health != nil {
 		b.health.setReady()
 	}
+	go debug.FreeOSMemory() // what the start has left, of which a broker at rest would be rid only minutes later; ends by itself
 }

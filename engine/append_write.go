@@ -141,10 +141,21 @@ func (l *Log) stamp(a *Append, base Offset, epoch Epoch) {
 // enterEpochOf begins the append's epoch if it is new. A leader's may not be
 // old; a follower's may (messages of the old formats carry none).
 func (l *Log) enterEpochOf(a *Append, epoch Epoch, base Offset) error {
-	if now := l.Epoch(); epoch == now || a.Follower && epoch < now {
+	now := l.Epoch()
+	if !a.Follower || epoch >= now {
+		return l.enterEpoch(epoch, base)
+	}
+	if l.mu.replaying || !l.epochs.Above(int64(base)) { // replay brings back what lies below the newest epoch
 		return nil
 	}
-	return l.enterEpoch(epoch, base)
+	if err := l.epochs.TruncateEnd(int64(base) + 1); err != nil {
+		return l.storageError("take back the leader epoch of a failed append", err)
+	}
+	l.setLatestEpoch()
+	if epoch > l.Epoch() {
+		return l.enterEpoch(epoch, base)
+	}
+	return nil
 }
 
 // checkSequence judges the batch of an idempotent producer. known means that

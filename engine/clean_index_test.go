@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -68,4 +69,45 @@ func TestSmallerIndexesOpenLargerOnes(t *testing.T) {
 		}
 	}
 	closeLog(t, l)
+}
+
+// Claim (L9): after a swap that ended in its middle no index of an old segment is taken for that of the new one in its place: look-ups by time are right.
+// Method: a pass whose n-th change of a name fails, for each n; the process is killed and the next one looks records up by time, before and
+// after a loss of power.
+func TestIndexesOfAnOldSegmentAreNotTheNewOnes(t *testing.T) {
+	base := faultfs.New(nil)
+	c := compacted()
+	c.IndexInterval = 0
+	l := openTestLog(t, base.Session(), c)
+	for i := range 60 {
+		b := keyedBatch(int64(1000+i), []string{fmt.Sprintf("k%d=%s", i%7, valueOf(Offset(i)))})
+		if err := l.Append(leaderAppend(b), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeLog(t, l)
+	c.SegmentBytes = 1 << 20 // one new segment for all: the index of the first old one tells of a part of it
+	right := func(d *faultfs.Disk, what string) {
+		t.Helper() // what lies below the recovery point is not read again
+		writeFile(t, d, logDir+"/"+checkpoint.RecoveryPoints, checkpoint.Offsets{{Topic: "t", Partition: 0}: 60}.Encode())
+		l := openTestLog(t, d.Session(), c)
+		for o := Offset(49); o < 60; o++ { // the newest of each key; nothing is read before, which would find the lie and mend it
+			if off, _, _, err := l.OffsetForTime(1000 + int64(o)); err != nil || off != o {
+				t.Fatalf("%s: the time of %d: %d, %v", what, o, off, err)
+			}
+		}
+		closeLog(t, l)
+	}
+	for n, fired := 0, true; fired; n++ {
+		d := base.Clone()
+		l := openTestLog(t, d.Session(), c)
+		d.Fail(faultfs.Fault{Kind: faultfs.OpRename, After: n})
+		_, _ = l.Clean(cleanAt(time.UnixMilli(2000)))
+		fired = d.Fired()
+		killed := crash(d)
+		_ = l.Close()
+		right(crash(killed), fmt.Sprintf("rename %d", n))
+		killed.CutPower(faultfs.KeepUnsynced(100))
+		right(killed, fmt.Sprintf("rename %d, a loss of power", n))
+	}
 }

@@ -188,16 +188,13 @@ func (l *Log) completeSwap(swaps, logs []Offset) error {
 	if err != nil {
 		return err
 	}
-	for _, base := range logs {
-		if base < swaps[0] || base > last {
-			continue
-		}
-		for _, kind := range []string{logSuffix, indexSuffix, timeSuffix, txnSuffix} {
-			from := l.file(baseName(base) + kind)
-			if err := l.fs().Rename(from, from+deletedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
+	old := slices.DeleteFunc(slices.Clone(logs), func(base Offset) bool { return base < swaps[0] || base > last })
+	if err := l.putAwayFiles(old, logSuffix, indexSuffix, timeSuffix, txnSuffix); err != nil {
+		return err
+	}
+	// A log file may have gone to .deleted and its indexes not: beside the fresh file nothing would tell that they are another's. Fresh ones are made again.
+	if err := l.putAwayFiles(swaps, indexSuffix, timeSuffix); err != nil {
+		return err
 	}
 	if err := l.fs().SyncDir(l.Dir()); err != nil {
 		return err
@@ -215,6 +212,19 @@ func (l *Log) completeSwap(swaps, logs []Offset) error {
 	}
 	l.logger.Info("a compaction that was cut off has been brought to its end", "log", l.Dir(), "segments", len(swaps))
 	return l.fs().SyncDir(l.Dir())
+}
+
+// putAwayFiles gives the files of some kinds of the segments at bases names in .deleted, those that there are.
+func (l *Log) putAwayFiles(bases []Offset, kinds ...string) error {
+	for _, base := range bases {
+		for _, kind := range kinds {
+			from := l.file(baseName(base) + kind)
+			if err := l.fs().Rename(from, from+deletedSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // lastOffsetOf walks a file's headers to its end.

@@ -42,6 +42,7 @@
 //	    leader-epoch-checkpoint          first offset of each leader epoch
 //	    partition.metadata               the topic's id (Store)
 //	    .millrace-moves                  how often the log moved between data directories
+//	    .millrace-page-cache             segments were closed unsynced: a loss of power may have torn any of them
 //	    .millrace-sync-failed            a sync has failed: the next opening writes the tail again
 //	    *.deleted                        unlinked after Config.DeleteDelay
 //	    *.cut                            taken out by recovery; nobody reads it

@@ -189,12 +189,13 @@ func (l *Log) SetEpoch(e Epoch) error {
 	return l.enterEpoch(e, l.End())
 }
 
-// enterEpoch notes that epoch e begins at offset o. Caller holds mu.
+// enterEpoch notes that epoch e begins at offset o. That it has begun is known already as a rule; but if it came with an append that failed,
+// it may have been noted at an offset above. Caller holds mu.
 func (l *Log) enterEpoch(e Epoch, o Offset) error {
 	switch now := l.Epoch(); {
 	case e < now:
 		return fmt.Errorf("%w: %d, the log is in %d", ErrStaleEpoch, e, now)
-	case e == now:
+	case e == now && (e == NoEpoch || !l.epochs.Above(int64(o))):
 		return nil
 	}
 	if err := l.epochs.Assign(int32(e), int64(o)); err != nil {
@@ -208,8 +209,9 @@ func (l *Log) enterEpoch(e Epoch, o Offset) error {
 // the log knows, and the offset at which the next one began (or End). It
 // returns (-1, -1) if the log knows of none.
 func (l *Log) EpochEnd(e Epoch) (Epoch, Offset) {
-	epoch, end := l.epochs.EndOf(int32(e), l.end.Load())
-	return Epoch(epoch), Offset(end)
+	logEnd := l.end.Load()
+	epoch, end := l.epochs.EndOf(int32(e), logEnd)
+	return Epoch(epoch), Offset(min(end, logEnd)) // the next one may have come with an append that failed (enterEpoch)
 }
 
 // Sync returns when everything below End is in synced segment bytes or in the
@@ -234,6 +236,13 @@ func (l *Log) refusal() error {
 	if err := l.poisonError(); err != nil {
 		return err
 	}
+	return l.mu.failed
+}
+
+// failure is what has failed half-way and keeps the log from appends until it is opened again, or nil.
+func (l *Log) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.mu.failed
 }
 
@@ -270,8 +279,11 @@ func (l *Log) Close() error {
 	l.flushes.Wait()
 
 	l.mu.Lock()
-	if err == nil {
+	if err == nil && l.mu.failed == nil { // else the producers may be anybody's
 		err = errors.Join(l.writeSnapshot(l.End()), l.epochs.Flush())
+	}
+	if err == nil {
+		err = l.tighten()
 	}
 	if err == nil && l.standalone != nil {
 		err = l.completeIndexes()

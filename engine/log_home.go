@@ -22,6 +22,39 @@ type home struct {
 	poisoned   atomic.Pointer[PoisonedError] // L4: a sync has failed here
 	names      unsyncedNames
 	low        *lowSpaceState // of the directory; nil: nobody looks
+	loose      bool           // looseName is in the folder; the holder of Log.mu
+}
+
+// looseName is the file that tells the next opening that segments were closed here in page-cache mode and nobody has promised since that
+// they are on disk: a loss of power may have torn any of them, also if the topic is a synced one by then. It is made before the
+// names that it excuses, and goes when all is synced.
+const looseName = ".millrace-page-cache"
+
+// loosen makes it. Caller holds mu.
+func (l *Log) loosen() error {
+	h := l.home.Load()
+	if h.loose {
+		return nil
+	}
+	f, err := h.folder.open(looseName, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return l.storageError("roll", err)
+	}
+	h.loose = true
+	return f.Close()
+}
+
+// tighten removes it; all of the log is synced. Should the removal be lost, a start is only more lenient than it need be. Caller holds mu, or the log is not visible yet.
+func (l *Log) tighten() error {
+	h := l.home.Load()
+	if !h.loose {
+		return nil
+	}
+	if err := h.folder.fs.Remove(h.folder.file(looseName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return l.storageError("remove "+looseName, err)
+	}
+	h.loose = false
+	return nil
 }
 
 // unsyncedNames stands for a folder in which a roll in page-cache mode has made a file

@@ -128,6 +128,10 @@ func (l *Log) recover(o *LogOptions) error {
 	}
 	_, err := l.fs().Stat(l.file(suspectName))
 	r.suspect = err == nil && !o.Clean
+	if !o.Clean { // the stop has removed it
+		_, err = l.fs().Stat(l.file(looseName))
+		l.home.Load().loose = err == nil
+	}
 	if r.segments, err = l.takeUp(); err != nil {
 		return fmt.Errorf("open %s: %w", l.Dir(), err)
 	}
@@ -287,7 +291,7 @@ func (l *Log) recovered(synced bool) error {
 	if err := l.fs().Remove(l.file(suspectName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", suspectName, err)
 	}
-	return nil
+	return l.tighten()
 }
 
 // discard closes what a failed opening has opened.

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"os"
 
 	"millrace/engine/batch"
 	"millrace/engine/producers"
+	"millrace/engine/vfs"
 )
 
 // reloadProducers makes the producer state as of offset end: from a snapshot,
@@ -14,7 +16,8 @@ import (
 // A snapshot knows only each producer's last batch, but a producer may send up
 // to five again that were written and never answered. So the newest snapshot
 // is used only if there is nothing behind it, as after a clean stop; else the
-// one before, so that the walk sees the batches in question.
+// one before, so that the walk sees the batches in question; unless the log no
+// longer begins below the one before, for then only the newest knows of what is gone.
 func (l *Log) reloadProducers(end Offset) error {
 	t := l.mu.producers
 	t.Reset()
@@ -33,11 +36,48 @@ func (l *Log) reloadProducers(end Offset) error {
 	if err != nil {
 		return l.storageError("load producer snapshot", err)
 	}
+	if limit < end && max(Offset(from), 0) < (*l.segments.Load())[0].base {
+		if from, err = t.LoadLatest(l.fs(), l.Dir(), int64(end), l.now()); err != nil {
+			return l.storageError("load producer snapshot", err)
+		}
+	}
 	l.mu.snapshotAt = Offset(from)
 	if Offset(from) >= end {
 		return nil
 	}
-	return l.walkProducers(max(Offset(from), 0), end)
+	return l.walkProducers(t, max(Offset(from), 0), end)
+}
+
+// keepProducers makes sure that the producer state as of o is on disk before the segments below go. The snapshot of the roll need not be:
+// it is not synced, nor made again by a start that finds it lost and reads the batches instead. Without it the next start would
+// take the last batch of a producer that has been silent since for a new one. What cannot be read or written is no reason to keep what retention
+// deletes; a failed sync is one, as any other. Caller holds mu.
+func (l *Log) keepProducers(o Offset) error {
+	t := producers.New(l.config.Load().ProducerExpiry)
+	from, err := t.LoadLatest(l.fs(), l.Dir(), int64(o), l.now())
+	if err == nil && Offset(from) < o {
+		if err = l.walkProducers(t, max(Offset(from), 0), o); err == nil && t.Len() > 0 {
+			err = t.WriteSnapshot(l.fs(), l.Dir(), int64(o))
+		}
+	}
+	if err == nil && t.Len() == 0 {
+		return nil // as it is without a snapshot
+	}
+	var f vfs.File
+	if err == nil {
+		f, err = l.home.Load().folder.open(producers.SnapshotName(int64(o)), os.O_RDWR)
+	}
+	if err != nil {
+		l.logger.Warn("producer snapshot not written; batches of producers that have sent nothing newer are not known again after a restart",
+			"log", l.Dir(), "offset", o, "error", err)
+		return nil
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		l.poison(err)
+		return l.poisonError()
+	}
+	return nil
 }
 
 // NewestProducer is the largest producer id that the log knows, -1 if it knows none. A log that nobody has written to since the
@@ -55,17 +95,20 @@ func (l *Log) NewestProducer() (int64, error) {
 	return newest, nil
 }
 
-// walkProducers notes every idempotent batch in [from, end). What lies below
+// walkProducers notes every idempotent batch in [from, end) in t. What lies below
 // Start is still looked at, since a producer may send it again, but nothing is
 // owed there: damage is passed over.
-func (l *Log) walkProducers(from, end Offset) error {
+func (l *Log) walkProducers(t *producers.Table, from, end Offset) error {
 	segments := *l.segments.Load()
 	for i, s := range segments {
 		last := i == len(segments)-1
 		if !last && segments[i+1].base <= from {
 			continue
 		}
-		if err := l.walkSegment(s, from, end); err != nil {
+		if s.base >= end {
+			break
+		}
+		if err := l.walkSegment(t, s, from, end); err != nil {
 			if !last && segments[i+1].base <= l.Start() {
 				continue
 			}
@@ -75,7 +118,7 @@ func (l *Log) walkProducers(from, end Offset) error {
 	return nil
 }
 
-func (l *Log) walkSegment(s *segment, from, end Offset) error {
+func (l *Log) walkSegment(t *producers.Table, s *segment, from, end Offset) error {
 	pos := int64(0)
 	if from > s.base {
 		e, _, err := s.locate(from)
@@ -93,10 +136,10 @@ func (l *Log) walkSegment(s *segment, from, end Offset) error {
 	buf := walkBuffers.Get().(*[]byte)
 	defer walkBuffers.Put(buf)
 	w := walker{file: f, of: s, pos: pos, end: s.size.Load(), buf: *buf}
-	return l.noteProducers(&w, from, end)
+	return noteProducers(t, &w, from, end)
 }
 
-func (l *Log) noteProducers(w *walker, from, end Offset) error {
+func noteProducers(t *producers.Table, w *walker, from, end Offset) error {
 	for w.pos < w.end {
 		e, err := w.next()
 		if err != nil {
@@ -112,7 +155,7 @@ func (l *Log) noteProducers(w *walker, from, end Offset) error {
 		if v.ProducerID() < 0 {
 			continue
 		}
-		l.mu.producers.Update(headerInfo(v), int64(e.base), e.maxTs)
+		t.Update(headerInfo(v), int64(e.base), e.maxTs)
 	}
 	return nil
 }

@@ -62,10 +62,27 @@ func (l *Log) roll(base Offset) error {
 		if err := l.wait(l.mu.rolled); err != nil {
 			return err
 		}
+		if h := l.home.Load(); h.loose {
+			if err := l.wait(h.addSync()); err != nil {
+				return err
+			}
+			if err := l.tighten(); err != nil {
+				return err
+			}
+		}
+	} else if !l.mu.replaying {
+		if err := l.loosen(); err != nil {
+			return err
+		}
+	}
+	if l.mu.replaying {
+		if err := l.syncClosing(old); err != nil {
+			return err
+		}
 	}
 	fresh, err := createSegment(base, l.home.Load().folder, l.indexes, c)
 	if err != nil {
-		return l.storageError("roll", err)
+		return l.rollFailed(err, synced)
 	}
 	if synced {
 		if err := l.syncDir(); err != nil {
@@ -90,6 +107,35 @@ func (l *Log) roll(base Offset) error {
 		l.mu.rolled = l.home.Load().addSync()
 	} else {
 		l.home.Load().names.made.Add(1)
+	}
+	return nil
+}
+
+// rollFailed sees to it that appends may go on in the old segment, beyond where the new one would have begun. A start that finds the
+// new one, empty, takes what lies beyond for torn: so it is gone, on disk, before anything there is acknowledged; or there are no appends.
+func (l *Log) rollFailed(err error, synced bool) error {
+	cause := l.storageError("roll", err)
+	if undone := (*undoneError)(nil); errors.As(err, &undone) {
+		if undone.left != nil {
+			l.mu.failed = cause
+		} else if synced {
+			cause = errors.Join(cause, l.syncDir())
+		}
+	}
+	return cause
+}
+
+// syncClosing syncs the segment that a roll of recovery closes, before the next one has a name. Its torn tail may have been cut a moment
+// ago: were only the name on disk when the power goes again, the tail would be back, at the end of a segment that lies below the
+// recovery point and that no start looks at any more (L3). The appends' own cuts are synced at once (writeAt, cutActive).
+func (l *Log) syncClosing(s *segment) error {
+	f, err := s.file()
+	if err != nil {
+		return l.storageError("roll", err)
+	}
+	if err := f.Sync(); err != nil {
+		l.poison(err)
+		return l.poisonError()
 	}
 	return nil
 }

@@ -53,21 +53,28 @@ func (l *Log) TruncateTo(o Offset) error {
 	if err == nil {
 		err = l.cutActive(cut.pos, cut.offset)
 	}
-	if err != nil {
-		if l.mu.failed == nil { // the file still holds what End no longer does: an append would go behind it (L1)
-			l.mu.failed = err
-		}
-		return err
+	if err == nil {
+		l.ceiling.Store(noLimit)
+		err = l.forgetState(cut.offset)
 	}
-	l.ceiling.Store(noLimit)
-	if err := l.epochs.TruncateEnd(int64(cut.offset)); err != nil {
+	if err != nil && l.mu.failed == nil {
+		// The file still holds what End no longer does: an append would go behind it (L1). Or epochs and producers are still those of
+		// before: it would be judged by what was taken back, and the history would not tell of it.
+		l.mu.failed = err
+	}
+	return err
+}
+
+// forgetState takes epochs and producers back to o, where the log ends now. Caller holds mu.
+func (l *Log) forgetState(o Offset) error {
+	if err := l.epochs.TruncateEnd(int64(o)); err != nil {
 		return l.storageError("truncate leader epochs", err)
 	}
 	l.setLatestEpoch()
-	if err := l.forgetSnapshots(cut.offset); err != nil {
+	if err := l.forgetSnapshots(o); err != nil {
 		return err
 	}
-	return l.reloadProducers(cut.offset)
+	return l.reloadProducers(o)
 }
 
 // forgetSnapshots removes the producer snapshots above o, durably: one that a loss of power brought back would be taken for the state
@@ -227,28 +234,37 @@ func (s *segment) cutIndexes(c *Config, o Offset) error {
 }
 
 // noteTimestamps learns the largest timestamp and the distance to the last
-// index entry anew, from the last entry on. Caller holds Log.mu.
+// index entry anew, from the last time entry on: an offset entry may stand behind
+// it without one of its own, when a combined write has met a full time index. Caller holds Log.mu.
 func (s *segment) noteTimestamps(c *Config) error {
 	ts, off, ok := s.times.Last()
 	s.maxTs.Store(-1)
 	s.maxTsOff.Store(int64(s.base))
+	pos := int64(0)
 	if ok {
 		s.maxTs.Store(ts)
 		s.maxTsOff.Store(off)
+		_, at, err := s.index.Lookup(off)
+		if err != nil {
+			return err
+		}
+		pos = int64(at)
 	}
 	_, at, ok := s.index.Last()
-	pos := int64(0)
+	lastEntry := int64(0)
 	if ok {
-		pos = int64(at)
+		lastEntry = int64(at)
 	}
 	s.w.sinceIndex = 0
 	size := s.size.Load()
-	err := s.walk(pos, size, func(e entry) bool {
+	err := s.walk(min(pos, lastEntry), size, func(e entry) bool {
 		if e.maxTs > s.maxTs.Load() {
 			s.maxTs.Store(e.maxTs)
 			s.maxTsOff.Store(int64(e.last))
 		}
-		s.w.sinceIndex += int64(e.size)
+		if e.pos >= lastEntry {
+			s.w.sinceIndex += int64(e.size)
+		}
 		return true
 	})
 	if err != nil {
@@ -351,8 +367,9 @@ func (l *Log) reset(o Offset) error {
 		return err
 	}
 	l.synced.Store(int64(o))
-	if err := l.epochs.Clear(); err != nil {
-		return l.storageError("clear leader epochs", err)
+	if err := l.epochs.Clear(); err != nil { // an append of the epoch that the history still ends with would not be noted
+		l.mu.failed = l.storageError("clear leader epochs", err)
+		return l.mu.failed
 	}
 	l.epoch.Store(int32(NoEpoch))
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -340,6 +341,169 @@ func TestMaxTimestampIsThatOfARecord(t *testing.T) {
 	}
 	if off, ts, err := l.MaxTimestamp(); off != 0 || ts != 7000 || err != nil {
 		t.Fatalf("offset %d, timestamp %d, %v; want 0, 7000", off, ts, err)
+	}
+	closeLog(t, l)
+}
+
+// Claim (L3): a torn tail that a start has cut does not come back below what the same start has replayed into a new segment, wherever the power is lost.
+// Method: garbage behind the recovery point; the journal goes on there; the segment is full by the setting of the next start, which is
+// interrupted at every operation; names survive, bytes do not.
+func TestCutTailStaysCutBelowAReplayedRoll(t *testing.T) {
+	for n, fired := 0, true; fired; n++ {
+		disk := faultfs.New(t)
+		o := quiet(disk.Session(), "/a")
+		o.Defaults = smallLog()
+		o.Defaults.SegmentBytes = 1 << 20
+		s := openStore(t, o)
+		create(t, s, spec("t", 1, 1))
+		putN(t, s.Log("t", 0), 10)
+		if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint()); err != nil {
+			t.Fatal(err)
+		}
+		putN(t, s.Log("t", 0), 2) // these are in the journal
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		_ = s.Close(context.Background()) // what it still does goes nowhere
+		disk = disk.Clone()
+		first := "/a/t-0/" + baseName(0) + logSuffix
+		writeFile(t, disk, first, append(readFile(t, disk, first), make([]byte, 97)...))
+
+		o.FS, o.Defaults = disk.Session(), smallLog()
+		o.Defaults.SegmentBytes = 600
+		disk.CutAtOperation(n)
+		s, err := OpenStore(context.Background(), o)
+		fired = disk.Fired()
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		if err == nil {
+			_ = s.Close(context.Background())
+		}
+		o.FS = disk.Clone()
+		s = openStore(t, o)
+		if bad := s.Damaged(); len(bad) > 0 {
+			t.Fatalf("operation %d: %+v", n, bad)
+		}
+		l := s.Log("t", 0)
+		requireValues(t, l, 0, 12)
+		if n := len(*l.segments.Load()); n < 2 {
+			t.Fatalf("%d segments: the replay did not roll", n)
+		}
+		closeStore(t, s)
+	}
+}
+
+// Claim: a log that was switched from page-cache to sync mode is not taken for damaged by what a loss of power tears before anything was promised;
+// and once a segment was closed in sync mode nothing is excused any more.
+// Method: several segments in page-cache mode; the setting changes; the contents are lost and the names kept, at once, or after a roll in
+// sync mode, after which all has to be there.
+func TestSwitchToSyncExcusesWhatWasTornBefore(t *testing.T) {
+	for _, rolled := range []bool{false, true} {
+		disk := faultfs.New(t)
+		l := openTestLog(t, disk.Session(), pageCache())
+		putN(t, l, 40)
+		c := smallLog()
+		l.SetConfig(c)
+		end := Offset(0)
+		if rolled {
+			for n := len(*l.segments.Load()); len(*l.segments.Load()) == n; {
+				putN(t, l, 1)
+			}
+			end = l.End()
+		}
+		if got := len(fileNames(t, disk, looseName)); (got == 0) != rolled {
+			t.Fatalf("rolled %v: %d files %s", rolled, got, looseName)
+		}
+		disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+		l = openTestLog(t, disk.Session(), c)
+		requireValues(t, l, 0, end)
+		putN(t, l, 20)
+		closeLog(t, l)
+		if got := fileNames(t, disk, looseName); len(got) > 0 {
+			t.Fatal(got)
+		}
+	}
+}
+
+// Claim (L6): what is acknowledged after a roll that failed half-way stays, in the segment that goes on, whether the disk ever knew of the new one or not.
+// Method: a log without a journal; every operation of a roll fails in turn, and the removal of what it made too; smaller appends follow, which
+// fit; power cuts that keep the synced bytes and any part of the names.
+func TestAppendsAfterAFailedRollStay(t *testing.T) {
+	for _, removed := range []bool{true, false} {
+		for n, fired := 0, true; fired; n++ {
+			for seed := range uint64(12) {
+				disk := faultfs.New(nil, faultfs.Seed(seed))
+				c := smallLog()
+				c.Preallocate = true
+				off := func(o *LogOptions) { o.JournalOff = true }
+				l := openTestLog(t, disk.Session(), c, off)
+				acked := map[Offset]string{}
+				put := func(value string) error {
+					a := leaderAppend(newBatch(1000, []string{value}))
+					err := l.Append(a, 0)
+					if err == nil {
+						acked[a.Base] = value
+					}
+					return err
+				}
+				for l.active().size.Load() < c.SegmentBytes*3/4 {
+					if err := put("first"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !removed {
+					disk.Fail(faultfs.Fault{Kind: faultfs.OpRemove, Pattern: "*" + logSuffix, Times: -1})
+				}
+				disk.FailOperation(n)
+				err := put(strings.Repeat("x", int(c.SegmentBytes)/2))
+				fired = disk.Fired() && (removed || err != nil)
+				put("small")
+				disk.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepNames(50))
+				l.Close()
+				l = openTestLog(t, disk.Session(), c, off)
+				got := map[Offset]string{}
+				for _, r := range mustContents(t, l) {
+					got[r.offset] = r.value
+				}
+				for o, value := range acked {
+					if got[o] != value {
+						t.Fatalf("operation %d (%v), removed %v, seed %d: %d holds %.10q, acknowledged %.10q; the log is [%d, %d)", n, err, removed, seed, o, got[o], value, l.Start(), l.End())
+					}
+				}
+				closeLog(t, l)
+			}
+		}
+	}
+}
+
+// Claim: the largest timestamp is that of a record, whatever the time index had no room for.
+// Method: more batches in one write than a small time index holds, and not more than the offset index does; the last two are older. Truncate by one.
+func TestTruncationKnowsTimesThatHadNoEntry(t *testing.T) {
+	c := smallLog()
+	c.SegmentBytes, c.IndexBytes, c.IndexInterval = 1<<20, 64, 0
+	l := openTestLog(t, faultfs.New(t), c)
+	for n := range 3 * 8 {
+		at := l.End()
+		list := make([]*Append, 3+n%6)
+		newest := len(list) - 3
+		for i := range list {
+			ts := 1000 + int64(at) + int64(i)
+			if i > newest {
+				ts = 1
+			}
+			list[i] = leaderAppend(newBatch(ts, []string{"v"}))
+			l.Enqueue(list[i], 0)
+		}
+		for _, a := range list {
+			if err := errors.Join(l.Write(a), a.Wait()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.TruncateTo(l.End() - 1); err != nil {
+			t.Fatal(err)
+		}
+		want := at + Offset(newest)
+		o, ts, err := l.MaxTimestamp()
+		if err != nil || ts != 1000+int64(want) || o != want {
+			t.Fatalf("after a write of %d: %d at %d, %v; want %d at %d", len(list), ts, o, err, 1000+want, want)
+		}
 	}
 	closeLog(t, l)
 }

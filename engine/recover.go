@@ -17,7 +17,7 @@ type finding struct {
 	place    place
 	clean    bool // the directory was stopped cleanly
 	above    bool // above the recovery point: nobody said that it was synced here
-	synced   bool // the log's durability is sync
+	synced   bool // the log's durability is sync, and was when its segments were closed (looseName)
 	proven   bool // the journal holds later batches that do not connect: what is missing here was acknowledged
 	reached  bool // a closed segment that already holds all up to the next one
 }
@@ -85,7 +85,8 @@ type recoveryRow struct {
 //   - In sync mode a roll has the closed segment synced by the time that the
 //     segment after next is begun (roll), so a crash tears the last two at
 //     most; nothing behind such a hole was acknowledged. Earlier is damage.
-//   - In page-cache mode nothing above it was promised.
+//   - In page-cache mode nothing above it was promised; nor is it in a log that
+//     was switched to sync mode and has closed no segment since (looseName).
 var recoveryTable = []recoveryRow{
 	{yes, yes, yes, anywhere, both, both, both, both, both, keep},
 

@@ -78,7 +78,7 @@ func (r *recovery) scan(s *segment, pos int64, i int) (_ *damage, err error) {
 func (r *recovery) judge(d *damage, s *segment, i int) {
 	d.err.File, d.err.Position = s.path(logSuffix), d.pos
 	d.clean, d.above = r.clean, d.offset >= r.point
-	d.synced, d.proven = r.log.config.Load().Durability == Sync, r.proven(d.offset)
+	d.synced, d.proven = r.log.config.Load().Durability == Sync && !r.log.home.Load().loose, r.proven(d.offset)
 	switch len(r.segments) - 1 - i {
 	case 0:
 		d.place = lastSegment

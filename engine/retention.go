@@ -38,6 +38,9 @@ func (l *Log) Retain(now time.Time) (int, error) {
 		}
 		list = *l.segments.Load()
 	}
+	if err := l.keepProducers(list[n].base); err != nil {
+		return 0, err
+	}
 	if err := l.syncDir(); err != nil {
 		return 0, err
 	}
@@ -127,8 +130,9 @@ func (l *Log) dropBelow(list []*segment, n int) error {
 	if err := l.epochs.TruncateStart(l.start.Load()); err != nil {
 		return l.storageError("truncate leader epochs", err)
 	}
-	start := l.Start()
-	return l.dropSnapshots(func(o Offset, _ int) bool { return o < start })
+	// The one at the first segment's base stays, also if Start lies above: it stands for what is gone.
+	base := kept[0].base
+	return l.dropSnapshots(func(o Offset, _ int) bool { return o < base })
 }
 
 // giveUp renames the files of segments, in the order given, and has them
@@ -144,8 +148,13 @@ func (l *Log) giveUp(segments []*segment) error {
 }
 
 // putAway is giveUp for segments that are still in the list: they stay pinned, for whoever looks into it finds them until it changes.
+// It stops when a sync has failed meanwhile, which may have lost the names
+// given so far: a later one that stays would leave a hole behind it.
 func (l *Log) putAway(segments []*segment) error {
 	for _, s := range segments {
+		if err := l.poisonError(); err != nil {
+			return err
+		}
 		names, err := s.rename(deletedSuffix)
 		if len(names) > 0 {
 			l.unlinkLater(names)

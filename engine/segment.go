@@ -179,23 +179,31 @@ func createSegment(base Offset, f *folder, ix *index.Set, c *Config) (*segment, 
 	s.setFile(file)
 	if c.Preallocate {
 		if err := file.Preallocate(0, c.SegmentBytes); err != nil && !errors.Is(err, vfs.ErrUnsupported) {
-			s.abandon()
-			return nil, fmt.Errorf("preallocate segment: %w", err)
+			return nil, s.undone(fmt.Errorf("preallocate segment: %w", err))
 		}
 	}
 	// What a crash may have left under these names belongs to no segment.
 	f.fs.Remove(s.path(indexSuffix))
 	f.fs.Remove(s.path(timeSuffix))
 	if err := s.openIndexes(c, true); err != nil {
-		s.abandon()
-		return nil, fmt.Errorf("create index: %w", err)
+		return nil, s.undone(fmt.Errorf("create index: %w", err))
 	}
 	s.tsKnown.Store(true)
 	return s, nil
 }
 
-// abandon undoes a creation that failed half-way.
-func (s *segment) abandon() {
+// undoneError is a creation that failed half-way and was taken back, which the disk need not know yet.
+type undoneError struct {
+	error
+	left error // nil, or why the segment's file is still there
+}
+
+func (e *undoneError) Unwrap() error { return e.error }
+
+func (s *segment) undone(err error) error { return &undoneError{err, s.abandon()} }
+
+// abandon undoes a creation that failed half-way. The error is that of removing the segment's file; indexes without one are no harm.
+func (s *segment) abandon() (err error) {
 	if s.index != nil {
 		s.index.Discard()
 	}
@@ -203,9 +211,11 @@ func (s *segment) abandon() {
 		s.times.Discard()
 	}
 	s.letGo()
-	for _, suffix := range []string{logSuffix, indexSuffix, timeSuffix} {
+	err = s.folder.fs.Remove(s.path(logSuffix))
+	for _, suffix := range []string{indexSuffix, timeSuffix} {
 		s.folder.fs.Remove(s.path(suffix))
 	}
+	return err
 }
 
 // loadSegment takes up an existing segment; nothing but its size is read.

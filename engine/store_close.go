@@ -78,7 +78,22 @@ func (d *dataDir) close(ctx context.Context) error {
 		d.store.log.Warn("no marker of a clean stop, since a damaged log is set aside: the next start looks at it again", "dir", d.path)
 		return nil
 	}
+	if l, cause := d.failedLog(); l != nil {
+		d.store.log.Warn("no marker of a clean stop, since an operation of a log has failed half-way: the next start recovers it", "log", l.Dir(), "cause", cause)
+		return nil
+	}
 	return checkpoint.MarkClean(d.fs, d.path, -1)
+}
+
+// failedLog is a log that takes no more appends until it is opened again, and why: its files need not be what it says, and after a clean
+// stop nobody would look.
+func (d *dataDir) failedLog() (*Log, error) {
+	for _, l := range d.logs() {
+		if cause := l.failure(); cause != nil && !errors.Is(cause, ErrClosed) {
+			return l, cause
+		}
+	}
+	return nil, nil
 }
 
 // closeLogs closes all logs with a few workers; each waits for file operations only.

@@ -307,3 +307,45 @@ func TestDamageAfterCleanStopIsNotTheEnd(t *testing.T) {
 	}
 	s.Close(context.Background())
 }
+
+// Claim (L5, L6): a log whose deletion failed half-way comes back whole or not at all: nothing of it is removed while its name may still come back.
+// Method: the directory is offline when the log is deleted; the process is killed, the next start has its power cut once the folder is gone, and any
+// first part of each directory's changes of names is kept.
+func TestHalfDeletedLogComesBackWhole(t *testing.T) {
+	for seed := range uint64(30) {
+		disk := faultfs.New(t, faultfs.Seed(seed))
+		s := openStore(t, quiet(disk, "/a"))
+		create(t, s, spec("t", 1, 1), spec("other", 2, 1))
+		if err := add(s.Log("t", 0), "kept"); err != nil {
+			t.Fatal(err)
+		}
+		disk.Fail(faultfs.Fault{Kind: faultfs.AnySync, Times: -1})
+		disk.Fail(faultfs.Fault{Kind: faultfs.OpDirectWrite, Times: -1})
+		_ = add(s.Log("other", 0), "lost")
+		if s.OfflineDirs()["/a"] == nil || s.Delete("t") == nil {
+			t.Fatal("the directory is not offline")
+		}
+		disk = crash(disk)
+		removed := make(chan struct{})
+		disk.AfterOperation(func(op faultfs.Op) {
+			if op.Kind == faultfs.OpRemove && strings.HasSuffix(op.Name, deleteSuffix) {
+				close(removed)
+			}
+		})
+		disk.BeforeOperation(func(kind faultfs.Kind, name string) {
+			if kind == faultfs.OpSyncFS {
+				<-removed
+			}
+		})
+		disk.Fail(faultfs.Fault{Kind: faultfs.OpSyncFS, Err: faultfs.ErrPowerCut})
+		if s, err := OpenStore(context.Background(), quiet(disk, "/a")); err == nil {
+			_ = s.Close(context.Background())
+		}
+		disk.CutPower(faultfs.KeepUnsynced(50))
+		s = openStore(t, quiet(disk.Clone(), "/a"))
+		if l := s.Log("t", 0); l != nil {
+			requireHolds(t, l, "kept")
+		}
+		closeStore(t, s)
+	}
+}

@@ -326,7 +326,11 @@ func (s *Store) undo(drafts []draft) {
 		dr := &drafts[i]
 		if dr.path == dr.final {
 			away := filepath.Join(dr.dir.path, deletedName(dr.key))
-			if err := dr.dir.fs.Rename(dr.final, away); err != nil {
+			err := dr.dir.fs.Rename(dr.final, away)
+			if err == nil {
+				err = dr.dir.nameGone() // or a loss of power might leave half a log
+			}
+			if err != nil {
 				s.log.Warn("a log that could not be made whole is left behind", "folder", dr.final, "error", err)
 				continue
 			}
@@ -334,6 +338,17 @@ func (s *Store) undo(drafts []draft) {
 		}
 		s.removeLater(dr.path, 0)
 	}
+}
+
+// nameGone has it on disk that a folder's name is not that of a log any more; what is in the folder may go then, and not before.
+func (d *dataDir) nameGone() error {
+	if err := d.offline(); err != nil {
+		return err
+	}
+	if err := d.fs.SyncDir(d.path); err != nil {
+		return d.failedSync("take away a log", err)
+	}
+	return nil
 }
 
 // deletedName is Kafka's name for a folder on its way out; the topic is cut so that it

@@ -94,12 +94,13 @@ func (d *dataDir) list() ([]found, error) {
 	}
 	d.listed = true
 	var logs []found
+	var deleted []string
 	for _, n := range names {
 		path := filepath.Join(d.path, n.Name)
 		switch {
 		case !n.IsDir || n.Name == "lost+found" || slices.Contains(d.store.o.NotLogs, n.Name) || strings.HasPrefix(n.Name, "__cluster_metadata-"):
 		case strings.HasSuffix(n.Name, deleteSuffix):
-			d.store.removeLater(path, 0)
+			deleted = append(deleted, path)
 		case strings.HasSuffix(n.Name, futureSuffix):
 			d.futures = append(d.futures, path)
 		case strings.HasSuffix(n.Name, "-stray"):
@@ -113,7 +114,22 @@ func (d *dataDir) list() ([]found, error) {
 			logs = append(logs, found{d, key, path})
 		}
 	}
-	return logs, nil
+	return logs, d.removeDeleted(deleted)
+}
+
+// removeDeleted removes folders that have the name of deleted logs in the background, once those names are on disk: the last life may have ended
+// before it synced them, and under its former name a start after a loss of power would find the log emptied.
+func (d *dataDir) removeDeleted(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	if err := d.nameGone(); err != nil {
+		return err
+	}
+	for _, p := range paths {
+		d.store.removeLater(p, 0)
+	}
+	return nil
 }
 
 // parseFolder splits "<topic>-<partition>".

@@ -54,7 +54,7 @@ func (s *Store) chooseMoved(byDir [][]found) {
 				continue
 			}
 			newest[f.key] = stays
-			s.putAway(goes)
+			s.putAway(stays, goes)
 			for j, d := range s.dirs {
 				if d == goes.dir {
 					byDir[j] = slices.DeleteFunc(slices.Clone(byDir[j]), func(x found) bool { return x.path == goes.path })
@@ -83,8 +83,12 @@ func (s *Store) newerOf(a, b found) (stays, goes found, ok bool) {
 }
 
 // putAway gives a folder the name of a deleted one, durably, so that it does not come back
-// when the other is deleted.
-func (s *Store) putAway(f found) {
+// when the other is deleted. It comes after the other's name is on disk: the last life may have ended before it had synced that.
+func (s *Store) putAway(stays, f found) {
+	if err := stays.dir.fs.SyncDir(stays.dir.path); err != nil {
+		stays.dir.fail(fmt.Errorf("sync the name of a log that has moved: %w", err))
+		return
+	}
 	away := filepath.Join(f.dir.path, deletedName(f.key))
 	err := f.dir.fs.Rename(f.path, away)
 	if err == nil {

@@ -647,3 +647,35 @@ func TestFailedRenameIsFenced(t *testing.T) {
 		}
 	}
 }
+
+// Claim (L8): the folder that a log has moved from is not put away before the name of the new one is on disk.
+// Method: the process is killed between the new name and its sync; the power is cut in the next start, before it syncs all, and takes unsynced names.
+func TestFormerFolderStaysUntilTheNewNameIsSynced(t *testing.T) {
+	disk := faultfs.New(t)
+	var killed *faultfs.Disk
+	disk.AfterOperation(func(op faultfs.Op) {
+		if op.Kind == faultfs.OpRename && op.To == "/b/t-0" {
+			killed = crash(disk)
+		}
+	})
+	s := openStore(t, twoDirs(disk))
+	create(t, s, spec("t", 1, 1))
+	putN(t, requireIn(t, s, "/a"), 20)
+	moveAndWait(t, s, "/b")
+	closeStore(t, s)
+	killed.Fail(faultfs.Fault{Kind: faultfs.OpSyncFS, Err: faultfs.ErrPowerCut})
+	if s, err := OpenStore(context.Background(), twoDirs(killed)); err == nil {
+		_ = s.Close(context.Background())
+	}
+	if !killed.Fired() {
+		t.Fatal("the start synced nothing")
+	}
+	killed.CutPower(faultfs.KeepNames(0))
+	s = openStore(t, twoDirs(killed))
+	l := s.Log("t", 0)
+	if l == nil {
+		t.Fatal("t-0 is gone")
+	}
+	requireValues(t, l, 0, 20)
+	closeStore(t, s)
+}

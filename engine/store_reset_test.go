@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"millrace/engine/batch"
 	"millrace/engine/checkpoint"
 	"millrace/engine/vfs/faultfs"
 )
@@ -130,5 +132,151 @@ func TestStartTriedAgainIsDurable(t *testing.T) {
 	disk.CutPower(faultfs.KeepUnsynced(0))
 	s = openStore(t, quiet(disk, "/a"))
 	requireValues(t, s.Log("t", 0), 3, 5)
+	closeStore(t, s)
+}
+
+// Claim: whatever operation of a truncation or reset fails, and however the Store is stopped then, the leader epochs that the log tells of
+// are those of its batches, also of what is appended after the failure, if that is taken, and after the restart.
+// Method: epochs 0 and 2; each operation fails in turn; append; stop or lose power; start; append; look up the epoch of each batch.
+func TestEpochsAfterAFailedTruncation(t *testing.T) {
+	for _, stop := range []string{"close", "cut"} {
+		for _, to := range []Offset{0, 3, 7, 17} {
+			for n, fired := 0, true; fired; n++ {
+				disk := faultfs.New(t)
+				o := quiet(disk, "/a")
+				o.Defaults = smallLog()
+				s := openStore(t, o)
+				create(t, s, spec("t", 1, 1))
+				l := s.Log("t", 0)
+				putN(t, l, 10)
+				if err := errors.Join(l.SetEpoch(2), l.SetStart(5)); err != nil {
+					t.Fatal(err)
+				}
+				for l.End() < 20 {
+					if err := l.Append(leaderAppend(newBatch(1000, []string{valueOf(l.End())})), 2); err != nil {
+						t.Fatal(err)
+					}
+				}
+				disk.FailOperation(n)
+				failed := l.TruncateTo(to)
+				fired = disk.Fired()
+				disk.Disarm()
+				what := fmt.Sprintf("%s, to %d, operation %d (%v)", stop, to, n, failed)
+				appended := l.Append(leaderAppend(newBatch(1000, []string{"after"})), max(l.Epoch(), 0))
+				if appended == nil {
+					requireEpochs(t, l, what)
+				}
+				if stop == "close" {
+					_ = s.Close(context.Background())
+				} else {
+					disk.CutPower(faultfs.KeepUnsynced(50))
+				}
+				s = openStore(t, quiet(disk, "/a"))
+				l = s.Log("t", 0)
+				if err := l.Append(leaderAppend(newBatch(1000, []string{"again"})), max(l.Epoch(), 0)); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				requireEpochs(t, l, what)
+				closeStore(t, s)
+			}
+		}
+	}
+}
+
+// requireEpochs holds the history of a log against the epoch in each batch.
+func requireEpochs(t *testing.T, l *Log, what string) {
+	t.Helper()
+	for _, s := range *l.segments.Load() {
+		err := s.walk(0, s.size.Load(), func(e entry) bool {
+			if e.base < l.Start() {
+				return true
+			}
+			if got, ok := l.epochs.At(int64(e.base)); !ok || got != e.epoch {
+				t.Fatalf("%s: the batch at %d is of epoch %d, the history %v says %d", what, e.base, e.epoch, l.epochs.All(), got)
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// Claim: an epoch whose first append has failed begins where the next batch of it lies, not where the failed one would have; the same if the
+// next comes from a former leader, or the epoch is set without a batch.
+// Method: a write fails that would have brought epoch 1 to an offset above the end: a follower's with a gap, or one behind a batch of epoch 0
+// in the same write. Go on in four ways; hold the history against the batches, before and after a restart.
+func TestEpochOfAFailedAppend(t *testing.T) {
+	sent := func(a *Append, l *Log, e Epoch) error { return l.Append(a, e) }
+	follower := func(base Offset, e Epoch) *Append {
+		b := newBatch(1000, []string{"followed"})
+		batch.Stamp(b, int64(base), int32(e))
+		return followerAppend(b)
+	}
+	failing := map[string]func(l *Log) error{
+		"a gap": func(l *Log) error { return sent(follower(5, 1), l, NoEpoch) },
+		"a run": func(l *Log) error {
+			first, second := leaderAppend(newBatch(1000, []string{"first"})), leaderAppend(newBatch(1000, []string{"second"}))
+			l.Enqueue(first, 0)
+			l.Enqueue(second, 1)
+			return errors.Join(l.Write(first), l.Write(second))
+		},
+	}
+	next := map[string]func(l *Log) error{
+		"leader":        func(l *Log) error { return sent(leaderAppend(newBatch(1000, []string{"next"})), l, 1) },
+		"follower":      func(l *Log) error { return sent(follower(2, 1), l, NoEpoch) },
+		"former leader": func(l *Log) error { return sent(follower(2, 0), l, NoEpoch) },
+		"set": func(l *Log) error {
+			return errors.Join(l.SetEpoch(1), sent(leaderAppend(newBatch(1000, []string{"next"})), l, 1))
+		},
+	}
+	for how, fail := range failing {
+		for then, goOn := range next {
+			t.Run(how+", "+then, func(t *testing.T) {
+				disk := faultfs.New(t)
+				l := openTestLog(t, disk, smallLog())
+				putN(t, l, 2)
+				disk.Fail(faultfs.Fault{Kind: faultfs.OpWrite, Pattern: "*.log", Times: 1})
+				if err := fail(l); err == nil || l.End() != 2 {
+					t.Fatalf("%v, end %d", err, l.End())
+				}
+				if _, end := l.EpochEnd(0); end != 2 {
+					t.Errorf("epoch 0 ends at %d, behind the log", end)
+				}
+				for range 6 {
+					if err := goOn(l); err != nil {
+						t.Fatal(err)
+					}
+					goOn = func(l *Log) error {
+						return sent(follower(l.End(), min(1, max(l.Epoch(), 0))), l, NoEpoch)
+					}
+				}
+				requireEpochs(t, l, "before the restart")
+				closeLog(t, l)
+				l = openTestLog(t, disk, smallLog())
+				requireEpochs(t, l, "after the restart")
+				closeLog(t, l)
+			})
+		}
+	}
+}
+
+// Claim: an epoch that has no batch yet outlives the replay of what lies below it.
+// Method: batches of epoch 0, epoch 1 set; the page cache is lost, the journal kept.
+func TestEpochAboveWhatIsReplayed(t *testing.T) {
+	disk := faultfs.New(t)
+	s := openStore(t, quiet(disk, "/a"))
+	create(t, s, spec("t", 1, 1))
+	putN(t, s.Log("t", 0), 3)
+	if err := s.Log("t", 0).SetEpoch(1); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100))
+	s = openStore(t, quiet(disk, "/a"))
+	l := s.Log("t", 0)
+	requireValues(t, l, 0, 3)
+	if e, end := l.EpochEnd(0); l.Epoch() != 1 || e != 0 || end != 3 {
+		t.Fatalf("epoch %d; epoch %d ended at %d", l.Epoch(), e, end)
+	}
 	closeStore(t, s)
 }

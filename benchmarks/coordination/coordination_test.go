@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,14 +13,7 @@ import (
 	"millrace/benchmarks/process"
 )
 
-// TestMain is our server too: the harness starts its own program again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		if err := serve(os.Args[2:]); err != nil {
-			panic(err)
-		}
-		return
-	}
 	code := m.Run()
 	process.KillAll()
 	os.Exit(code)
@@ -27,7 +21,11 @@ func TestMain(m *testing.M) {
 
 // TestRows runs every row for a moment against our server; each reads back what it has written.
 func TestRows(t *testing.T) {
-	o := options{targets: []string{report.Synced}, rows: regexp.MustCompile("."), clients: []int{1, 3}, rounds: 1, duration: 20 * time.Millisecond, warmUp: 60 * time.Millisecond}
+	bin := filepath.Join(t.TempDir(), "millrace")
+	if out, err := exec.Command("go", "build", "-o", bin, "millrace/tools/millrace").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	o := options{millrace: bin, targets: []string{report.Synced}, rows: regexp.MustCompile("."), clients: []int{1, 3}, rounds: 1, duration: 20 * time.Millisecond, warmUp: 60 * time.Millisecond}
 	all := map[string]*report.Section{}
 	for _, part := range sections[:2] {
 		o.dir = t.TempDir()

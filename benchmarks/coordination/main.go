@@ -5,8 +5,8 @@
 //	go run ./benchmarks/coordination -out benchmarks/results     # make bench-coordination
 //	go run ./benchmarks/coordination -sections requests -rows 'create|set' -clients 1,100 -targets millrace
 //
-// The two alternate in every row; medians of the rounds are shown. The servers are processes of their own: ours is this program
-// again ("serve"), ZooKeeper runs with its own defaults (1000 MB of heap, forceSync) but for maxClientCnxns, which is off for both.
+// The two alternate in every row; medians of the rounds are shown. The servers are processes of their own, with their defaults but for
+// maxClientCnxns, which is off for both: ours is "bin/millrace coordinator", ZooKeeper has 1000 MB of heap and forceSync.
 package main
 
 import (
@@ -32,6 +32,7 @@ type options struct {
 	duration time.Duration
 	warmUp   time.Duration
 	znodes   int
+	millrace string
 	dir      string
 	cache    string
 	out      string
@@ -53,13 +54,6 @@ var sections = []section{
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		if err := serve(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "coordination serve:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	o, err := parse()
 	if err == nil {
 		err = run(o)
@@ -80,6 +74,7 @@ func parse() (o options, err error) {
 	flag.DurationVar(&o.duration, "duration", time.Second, "length of one measurement")
 	flag.DurationVar(&o.warmUp, "warm-up", 8*time.Second, "load before anything is measured, for the JVM's compilers")
 	flag.IntVar(&o.znodes, "znodes", 1_000_000, "znodes of the section million, a multiple of 1,000")
+	flag.StringVar(&o.millrace, "millrace", "bin/millrace", "our binary")
 	flag.StringVar(&o.dir, "dir", "", "folder on the disk to be measured (default: a new one in this folder, removed afterwards)")
 	flag.StringVar(&o.cache, "cache", ".cache", "folder that keeps ZooKeeper's libraries")
 	flag.StringVar(&o.out, "out", "", "folder that keeps tables, plots and raw figures (default: none kept)")

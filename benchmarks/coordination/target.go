@@ -1,24 +1,16 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"net"
-	"net/http"
-	_ "net/http/pprof" // for -pprof
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"millrace/benchmarks/peers/report"
 	"millrace/benchmarks/process"
-	"millrace/coord/zk/server"
-	"millrace/coord/zk/store"
-	"millrace/engine"
 	"millrace/tools/compat/harness"
 	"millrace/tools/compat/zookeeper"
 )
@@ -79,14 +71,28 @@ func (t *target) start() error {
 	}
 }
 
+// startOurs runs what a user runs: `millrace coordinator`, but for the limit on connections from one address.
 func (t *target) startOurs() error {
-	self, err := os.Executable()
+	t.snaps = filepath.Join(t.dir, "snapshots")
+	args := []string{"coordinator", "--log-level", "warn", "--override", "dataDir=" + t.dir, "--override", "clientPort=0", "--override", "maxClientCnxns=0"}
+	if t.o.pprof != "" {
+		args = append(args, "--pprof", t.o.pprof)
+	}
+	p, ready, err := process.Start(t.name, t.o.dir, nil, t.o.millrace, args...)
 	if err != nil {
 		return err
 	}
-	t.snaps = filepath.Join(t.dir, "snapshots")
-	t.p, t.addr, err = process.StartReady(t.name, t.o.dir, self, "serve", "-dir", t.dir, "-pprof", t.o.pprof)
-	return err
+	t.p = p
+	select {
+	case line := <-ready:
+		_, rest, _ := strings.Cut(line, "coordinator=")
+		t.addr, _, _ = strings.Cut(rest, " ")
+	case <-time.After(2 * time.Minute):
+	}
+	if t.addr == "" {
+		return fmt.Errorf("%s did not get ready; its log ends: %s", t.name, p.LastWords())
+	}
+	return nil
 }
 
 func (t *target) startZooKeeper() error {
@@ -113,39 +119,4 @@ func javaVersion() string {
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
 	return first
-}
-
-// serve is our server as a process: coord/zk/server over a store in -dir, until SIGTERM.
-func serve(args []string) error {
-	f := flag.NewFlagSet("serve", flag.ExitOnError)
-	dir := f.String("dir", "", "folder of log and snapshots")
-	profiles := f.String("pprof", "", "address for profiles")
-	f.Parse(args)
-	if *profiles != "" {
-		go http.ListenAndServe(*profiles, nil) // ends with the process
-	}
-	log, err := engine.OpenLog(filepath.Join(*dir, "log-0"), engine.LogOptions{Config: store.LogConfig()})
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	st, err := store.Open(log, store.Options{Dir: filepath.Join(*dir, "snapshots")})
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	s, err := server.Start(server.Config{Listener: l, Store: st, Secret: []byte("benchmark"), MaxPerHost: -1, LeanMemory: true})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Printf("ready listeners=PLAINTEXT://%s\n", s.Addr())
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
-	<-stop
-	return s.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -227,9 +228,13 @@ func TestADamagedNodeStopsTheStart(t *testing.T) {
 		if err := tr.act(set(path, []byte("{"), -1)); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := Open(t.Context(), optionsOf(tr, 1, nil)); err == nil {
-			t.Errorf("opened with a damaged %s: %v", path, s.Image().Names())
+		s, err := Open(t.Context(), optionsOf(tr, 1, nil))
+		if err == nil {
+			err = s.RegisterBroker(t.Context(), brokerOf(1))
 			_ = s.Close()
+		}
+		if err == nil || path != znode.ClusterIDPath && !strings.Contains(err.Error(), path) {
+			t.Errorf("started with a damaged %s: %v", path, err)
 		}
 	}
 }

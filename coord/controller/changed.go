@@ -172,7 +172,7 @@ func (s *Service) topicsChanged() error {
 	}
 	for _, t := range made {
 		for i := range t.Partitions {
-			if err := s.readState(t, int32(i)); err != nil {
+			if err := s.readState(t, int32(i), nil); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func (s *Service) topicChanged(name string) error {
 		return nil // replicas are moved by the trigger, not by hand
 	}
 	for i := len(t.Partitions); i < len(next.Partitions); i++ {
-		if err := s.readState(next, int32(i)); err != nil {
+		if err := s.readState(next, int32(i), nil); err != nil {
 			return err
 		}
 	}
@@ -233,7 +233,7 @@ func (s *Service) statesChanged() error {
 			if t == nil || t.Deletion != nil || p.Partition < 0 || int(p.Partition) >= len(t.Partitions) {
 				continue
 			}
-			if err := s.readState(t, p.Partition); err != nil {
+			if err := s.readState(t, p.Partition, nil); err != nil {
 				return err
 			}
 			read := t.Partitions[p.Partition]
@@ -267,12 +267,12 @@ func (s *Service) dirsFailed() error {
 	return o.send()
 }
 
-// followSettings reads all settings and follows both queues from here on. Caller holds mu.
-func (s *Service) followSettings() error {
+// followSettings reads all settings, those of these topics among them, and follows both queues from here on. Caller holds mu.
+func (s *Service) followSettings(topics []string) (*settings, error) {
 	for _, queue := range []string{znode.ConfigChanges, znode.OwnChanges} {
 		names, err := s.mu.conn.Children(queue, true)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		last := int64(-1)
 		for _, name := range names {
@@ -283,12 +283,7 @@ func (s *Service) followSettings() error {
 		s.mu.changes[queue] = last
 	}
 	clear(s.mu.own)
-	all, err := s.readSettings(s.Image().Names())
-	if err != nil {
-		return err
-	}
-	s.member.replace(all)
-	return nil
+	return s.readSettings(topics)
 }
 
 // readChanges takes over the settings that a queue tells of, each once, and removes notifications that all have had time to read.

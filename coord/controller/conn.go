@@ -30,7 +30,7 @@ type Conn interface {
 }
 
 // Dialer opens a session. events is called, one call at a time and without blocking it for long, for every watch that fires, with
-// zk.StateExpired when the session is lost, and with zk.StateHasSession when it has another connection. Calls may come before Dialer returns.
+// zk.StateExpired when the session is lost, with zk.StateDisconnected when its connection is, and with zk.StateHasSession when it has another. Calls may come before Dialer returns.
 type Dialer func(ctx context.Context, events func(zk.Event)) (Conn, error)
 
 // Dial reaches servers named as in zookeeper.connect, host:port,…/chroot. The session ends when the servers have not heard of us for timeout.
@@ -111,6 +111,8 @@ func (c *realConn) event(e zk.Event) {
 			if again { // another connection; what happened between the two, the library may miss (it reads its last zxid beside answers that raise it)
 				c.events(zk.Event{Type: zk.EventSession, State: zk.StateHasSession})
 			}
+		case zk.StateDisconnected:
+			c.events(zk.Event{Type: zk.EventSession, State: zk.StateDisconnected})
 		case zk.StateExpired, zk.StateAuthFailed:
 			c.lost.Store(true)
 			c.events(zk.Event{Type: zk.EventSession, State: zk.StateExpired})

@@ -50,6 +50,7 @@ func (s *Service) deletions() error {
 	if err := o.send(); err != nil {
 		return err
 	}
+	var done []*cluster.Topic
 	for _, t := range ready {
 		if err := s.stopReplicas(t); err != nil {
 			return err
@@ -58,9 +59,52 @@ func (s *Service) deletions() error {
 			s.o.Logger.Warn("a topic's deletion waits for a broker that did not delete its replicas", "topic", t.Name)
 			continue
 		}
-		if err := s.removeTopic(t); err != nil {
-			return err
+		done = append(done, t)
+	}
+	return s.removeTopics(done)
+}
+
+// removeTopics removes the nodes of topics, those of as many in one multi as fit: each is removed whole there, or not at all. What one topic's nodes
+// forbid is done topic by topic.
+func (s *Service) removeTopics(topics []*cluster.Topic) error {
+	for len(topics) > 0 {
+		var ops []any
+		n, size := 0, 0
+		for ; n < len(topics); n++ {
+			below := nodesBelow(topics[n])
+			if below == nil {
+				break
+			}
+			all, _ := removals(topics[n], below, true)
+			bytes := 0
+			for _, op := range all {
+				bytes += sizeOf(op)
+			}
+			if size += bytes; size > s.o.batch {
+				break
+			}
+			ops = append(ops, all...)
 		}
+		if n > 1 {
+			_, err := s.fenced(ops...)
+			if err == nil {
+				for _, t := range topics[:n] {
+					delete(s.mu.lead.state.Topics, t.Name)
+				}
+				topics = topics[n:]
+				continue
+			}
+			if !errors.As(err, new(*refused)) {
+				return err
+			}
+		}
+		n = max(n, 1)
+		for _, t := range topics[:n] {
+			if err := s.removeTopic(t); err != nil {
+				return err
+			}
+		}
+		topics = topics[n:]
 	}
 	return nil
 }
@@ -150,12 +194,18 @@ func (s *Service) removeTopic(t *cluster.Topic) error {
 var errUnknown = errors.New("it is not known which nodes are there")
 
 func (s *Service) removeNodes(t *cluster.Topic, below []any, config bool) error {
-	ops, tail := append(below, remove(znode.TopicPath(t.Name))), 2
+	ops, tail := removals(t, below, config)
+	return s.fencedInBatches(ops, 0, tail, nil)
+}
+
+// removals are the operations that remove a topic; the last tail of them go together.
+func removals(t *cluster.Topic, below []any, config bool) (ops []any, tail int) {
+	ops, tail = append(below, remove(znode.TopicPath(t.Name))), 2
 	if config {
 		ops = append(ops, remove(znode.ConfigPath(topicEntity(t.Name))))
 		tail++
 	}
-	return s.fencedInBatches(append(ops, remove(znode.DeletePath(t.Name))), 0, tail, nil)
+	return append(ops, remove(znode.DeletePath(t.Name))), tail
 }
 
 // nodesBelow are the operations that remove a topic's partitions if all are there, as they are unless somebody was cut off; nil if not all were made.

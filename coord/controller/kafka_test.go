@@ -351,3 +351,61 @@ func (t *tree) below(p string) []string {
 	defer t.mu.Unlock()
 	return t.children(p)
 }
+
+// Claim: topics are deleted together, in as many transactions as their bytes ask for; a topic of which something is missing already holds up no other.
+// Method: 40 topics whole, then with the settings of one gone, then in multis too small for all of them.
+func TestManyTopicsGoTogether(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		spoil string // a node that a tool removes before
+		batch int
+		most  int64 // transactions
+	}{
+		{"whole", "", 0, 3}, // asked for, led by nobody, gone
+		{"one without settings", znode.ConfigPath("topics/t7"), 0, 2 + 40},
+		{"in small multis", "", 5000, 60},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			tr := newTree()
+			o := optionsOf(tr, 1, nil)
+			o.batch = c.batch
+			s := start(t, o)
+			var topics []coord.NewTopic
+			var names []string
+			for i := range 40 {
+				names = append(names, fmt.Sprintf("t%d", i))
+				topics = append(topics, newTopic(names[i], 3))
+			}
+			topics = append(topics, newTopic("kept", 3))
+			for _, r := range s.CreateTopics(t.Context(), topics, false) {
+				if r.Code != 0 {
+					t.Fatalf("%+v", r)
+				}
+			}
+			if c.spoil != "" {
+				if err := tr.act(remove(c.spoil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.settle(t)
+			tr.mu.Lock()
+			before := tr.zxid
+			tr.mu.Unlock()
+			for _, r := range s.DeleteTopics(t.Context(), names) {
+				if r.Code != 0 {
+					t.Errorf("%+v", r)
+				}
+			}
+			tr.mu.Lock()
+			took := tr.zxid - before
+			tr.mu.Unlock()
+			if took > c.most {
+				t.Errorf("%d transactions, at most %d are needed", took, c.most)
+			}
+			if got := s.Image().Names(); !slices.Equal(got, []string{"kept"}) {
+				t.Errorf("left: %v", got)
+			}
+			requireWhole(t, tr, s.Image())
+		})
+	}
+}

@@ -110,6 +110,9 @@ func (s *Service) takeOffice(epoch, version int32) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.readStates(state); err != nil {
+		return err
+	}
 	state.Brokers = brokers
 	s.mu.lead.state = state
 	o := s.newOrders()

@@ -11,6 +11,15 @@ import (
 	"millrace/coord/controller/znode"
 )
 
+// damaged is a node whose content makes no sense: nothing that waiting would mend.
+type damaged struct {
+	path string
+	err  error
+}
+
+func (d *damaged) Error() string { return fmt.Sprintf("%s: %v", d.path, d.err) }
+func (d *damaged) Unwrap() error { return d.err }
+
 // each calls f for 0 to n-1, Readers at a time, and returns an error of one that failed.
 func (s *Service) each(n int, f func(i int) error) error {
 	var next atomic.Int64
@@ -43,8 +52,8 @@ func (s *Service) each(n int, f func(i int) error) error {
 	return errors.Join(failed...)
 }
 
-// readTopics reads all topics and their partitions' states. Without live brokers, every partition that has a state is Offline. With watch, changes of
-// the list, of the topics and of the requests for deletion are told.
+// readTopics reads all topics. Their partitions are New: what has been written of leaders is not read. With watch, changes of the list, of the topics
+// and of the requests for deletion are told.
 func (s *Service) readTopics(watch bool) (*cluster.State, error) {
 	state := &cluster.State{Brokers: map[int32]*cluster.Broker{}, Topics: map[string]*cluster.Topic{}}
 	names, err := s.mu.conn.Children(znode.Topics, watch)
@@ -63,25 +72,10 @@ func (s *Service) readTopics(watch bool) (*cluster.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	type place struct {
-		topic *cluster.Topic
-		index int
-	}
-	var places []place
 	for _, t := range topics {
-		if t == nil {
-			continue // deleted meanwhile
+		if t != nil { // else deleted meanwhile
+			state.Topics[t.Name] = t
 		}
-		state.Topics[t.Name] = t
-		for i := range t.Partitions {
-			places = append(places, place{t, i})
-		}
-	}
-	err = s.each(len(places), func(i int) error {
-		return s.readState(places[i].topic, int32(places[i].index))
-	})
-	if err != nil {
-		return nil, err
 	}
 	for _, name := range deleting {
 		if t := state.Topics[name]; t != nil {
@@ -89,6 +83,55 @@ func (s *Service) readTopics(watch bool) (*cluster.State, error) {
 		}
 	}
 	return state, nil
+}
+
+// readStates reads the states of all topics' partitions: the controller's business alone. Without live brokers, every partition that has a state is Offline.
+func (s *Service) readStates(state *cluster.State) error {
+	type place struct {
+		topic *cluster.Topic
+		index int
+	}
+	var places []place
+	for _, t := range state.Topics {
+		for i := range t.Partitions {
+			places = append(places, place{t, i})
+		}
+	}
+	var seen seenStates
+	return s.each(len(places), func(i int) error {
+		return s.readState(places[i].topic, int32(places[i].index), &seen)
+	})
+}
+
+// seenStates spares decoding what was decoded already: most partitions of a cluster have one of a few contents. The zero value is ready; nil knows none.
+type seenStates struct {
+	mu    sync.Mutex
+	known map[string]znode.State
+}
+
+// maxSeen is how many contents are kept in one pass.
+const maxSeen = 1000
+
+func (seen *seenStates) decode(data []byte) (znode.State, error) {
+	if seen == nil {
+		return znode.DecodeState(data)
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if node, ok := seen.known[string(data)]; ok {
+		return node, nil
+	}
+	node, err := znode.DecodeState(data)
+	if err != nil {
+		return node, err
+	}
+	if seen.known == nil {
+		seen.known = map[string]znode.State{}
+	}
+	if len(seen.known) < maxSeen {
+		seen.known[string(data)] = node
+	}
+	return node, nil
 }
 
 // readTopic reads a topic's node; nil if there is none. Its partitions are New.
@@ -101,11 +144,11 @@ func (s *Service) readTopic(name string, watch bool) (*cluster.Topic, error) {
 		return nil, err
 	}
 	if wrong := coord.CheckName(name); wrong != "" {
-		return nil, fmt.Errorf("%s: %s", znode.TopicPath(name), wrong)
+		return nil, &damaged{znode.TopicPath(name), errors.New(wrong)}
 	}
 	node, err := znode.DecodeTopic(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", znode.TopicPath(name), err)
+		return nil, &damaged{znode.TopicPath(name), err}
 	}
 	t := &cluster.Topic{Name: name, ID: node.ID, Version: stat.Version}
 	for i := range int32(len(node.Partitions)) {
@@ -115,7 +158,7 @@ func (s *Service) readTopic(name string, watch bool) (*cluster.Topic, error) {
 }
 
 // readState reads a partition's state, if it has one.
-func (s *Service) readState(t *cluster.Topic, index int32) error {
+func (s *Service) readState(t *cluster.Topic, index int32, seen *seenStates) error {
 	path := znode.StatePath(t.Name, index)
 	data, stat, err := s.mu.conn.Get(path, false)
 	if isNoNode(err) {
@@ -124,9 +167,9 @@ func (s *Service) readState(t *cluster.Topic, index int32) error {
 	if err != nil {
 		return err
 	}
-	node, err := znode.DecodeState(data)
+	node, err := seen.decode(data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return &damaged{path, err}
 	}
 	p := t.Partitions[index]
 	p.Phase, p.Version = cluster.Offline, stat.Version
@@ -155,7 +198,7 @@ func (s *Service) readBrokers() (map[int32]*cluster.Broker, error) {
 		}
 		node, err := znode.DecodeBroker(data)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", znode.BrokerPath(id), err)
+			return nil, &damaged{znode.BrokerPath(id), err}
 		}
 		out[id] = &cluster.Broker{Broker: coord.Broker{ID: id, Rack: node.Rack, Endpoints: node.Endpoints}, Epoch: stat.Czxid}
 	}
@@ -172,7 +215,7 @@ func readEntity(conn Conn, entity string) (config map[string]string, version int
 		return nil, -1, err
 	}
 	if config, err = znode.DecodeConfig(data); err != nil {
-		return nil, -1, fmt.Errorf("%s: %w", znode.ConfigPath(entity), err)
+		return nil, -1, &damaged{znode.ConfigPath(entity), err}
 	}
 	return config, stat.Version, nil
 }

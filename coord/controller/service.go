@@ -48,6 +48,7 @@ type Service struct {
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when run has ended
+	status statusKept
 
 	mu struct { // one change of the tree at a time
 		sync.Mutex
@@ -111,7 +112,8 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	return s, nil
 }
 
-// first learns the cluster's id and builds the first image: topics as they are written, but led by nobody, as no controller has said so yet.
+// first learns the cluster's id and builds the first image: topics as they are written, but led by nobody, as no controller has said so yet. Then
+// nothing is stale.
 func (s *Service) first() error {
 	if err := s.makeNodes(); err != nil {
 		return err
@@ -128,7 +130,7 @@ func (s *Service) first() error {
 		return err
 	}
 	s.mu.read = tree
-	settings, err := s.readSettings(tree.Names())
+	settings, err := s.followSettings(tree.Names())
 	if err != nil {
 		return err
 	}
@@ -138,13 +140,10 @@ func (s *Service) first() error {
 		if t.Deletion != nil || t.ID == (coord.ID{}) {
 			continue
 		}
-		topic := t.Coord(settings.topics[name])
-		for i := range topic.Partitions {
-			topic.Partitions[i].Leader = -1
-		}
-		topics = append(topics, topic)
+		topics = append(topics, t.Coord(settings.topics[name])) // led by nobody
 	}
 	s.member.begin(id, topics, settings)
+	s.mu.stale = false
 	return nil
 }
 
@@ -172,7 +171,8 @@ func (s *Service) BrokerEpoch() int64 {
 }
 
 // RegisterBroker makes this broker live and has it stand for election, now and after every loss of its session. It returns once the image has it. While
-// the node of this broker's last life is there, it waits, twice the time-out of a session at most.
+// the node of this broker's last life is there, it waits, twice the time-out of a session at most. A damaged node among what only the controller reads is
+// an error at once.
 func (s *Service) RegisterBroker(ctx context.Context, b coord.Broker) error {
 	if b.ID != s.o.BrokerID {
 		return fmt.Errorf("broker %d cannot be registered by broker %d", b.ID, s.o.BrokerID)
@@ -203,9 +203,11 @@ func (s *Service) RegisterBroker(ctx context.Context, b coord.Broker) error {
 	}
 	s.mu.self = &b
 	s.mu.epoch = min(s.mu.epoch, 0) // the node is written anew
-	s.mu.stale = true
-	err := s.resync()
+	err := s.join()
 	s.mu.Unlock()
+	if errors.As(err, new(*damaged)) {
+		return fmt.Errorf("broker %d is not registered: %w", b.ID, err)
+	}
 	if err != nil && !errors.Is(err, errOldLife) {
 		s.o.Logger.Warn("this broker is not registered yet", "error", err)
 	}
@@ -267,7 +269,7 @@ func (s *Service) leading(ctx context.Context) error {
 	return nil
 }
 
-// clusterID finds the cluster's id or gives it one.
+// clusterID finds the cluster's id or gives it one. Another than ours is an error (C5).
 func (s *Service) clusterID() (string, error) {
 	for {
 		data, _, err := s.mu.conn.Get(znode.ClusterIDPath, false)

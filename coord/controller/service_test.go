@@ -368,3 +368,60 @@ func (d deaf) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	_ = d.t.act(create("/brokers/topics/taken", topic.Encode()))
 	return d.Conn.Multi(ops...)
 }
+
+// countedConn counts reads by path.
+type countedConn struct {
+	Conn
+	mu    *sync.Mutex
+	reads map[string]int
+}
+
+func (c countedConn) count(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads[path]++
+}
+
+func (c countedConn) Get(path string, watch bool) ([]byte, *zk.Stat, error) {
+	c.count(path)
+	return c.Conn.Get(path, watch)
+}
+
+func (c countedConn) Exists(path string, watch bool) (*zk.Stat, error) {
+	c.count(path)
+	return c.Conn.Exists(path, watch)
+}
+
+// Claim: a start reads each partition's state and each topic's settings once, and looks once for the nodes that every broker makes.
+func TestAStartReadsOnce(t *testing.T) {
+	tr := newTree()
+	s := start(t, optionsOf(tr, 1, nil))
+	for _, r := range s.CreateTopics(t.Context(), []coord.NewTopic{newTopic("a", 20), newTopic("b", 1)}, false) {
+		if r.Code != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	_ = s.Close()
+	o := optionsOf(tr, 1, nil)
+	dial, counted := o.Dial, countedConn{mu: &sync.Mutex{}, reads: map[string]int{}}
+	o.Dial = func(ctx context.Context, events func(zk.Event)) (Conn, error) {
+		conn, err := dial(ctx, events)
+		return countedConn{conn, counted.mu, counted.reads}, err
+	}
+	s = start(t, o)
+	s.settle(t)
+	_ = s.Close()
+	seen := 0
+	for path, n := range counted.reads {
+		state, config := strings.HasSuffix(path, "/state"), strings.HasPrefix(path, znode.ConfigPath(znode.EntityTopics+"/"))
+		if (state || config || slices.Contains(znode.AlwaysThere, path)) && n > 1 {
+			t.Errorf("%s was read %d times", path, n)
+		}
+		if state || config {
+			seen++
+		}
+	}
+	if seen != 21+2 {
+		t.Errorf("%d states and settings were read, want 23", seen)
+	}
+}

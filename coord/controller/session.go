@@ -60,6 +60,7 @@ func (e *events) take() []string {
 type sessionState struct {
 	mu    sync.Mutex
 	lost  bool
+	away  bool // it has no connection
 	again bool // it has another connection than when somebody looked last
 }
 
@@ -67,6 +68,12 @@ func (s *sessionState) isLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
+}
+
+func (s *sessionState) isAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away || s.lost
 }
 
 func (s *sessionState) takeAgain() bool {
@@ -91,6 +98,7 @@ func (s *Service) dial(ctx context.Context) (Conn, error) {
 			state.mu.Lock()
 			state.lost = state.lost || e.State == zk.StateExpired
 			state.again = state.again || e.State == zk.StateHasSession
+			state.away = e.State == zk.StateDisconnected || state.away && e.State != zk.StateHasSession
 			state.mu.Unlock()
 			s.events.wakeUp()
 			return
@@ -162,6 +170,7 @@ func (s *Service) step() error {
 	defer s.mu.Unlock()
 	if c, ok := s.mu.conn.(sessionConn); ok && c.state.isLost() {
 		s.o.Logger.Warn("the session with coordination is lost")
+		s.status.expired.Add(1)
 		s.drop()
 	} else if ok && c.state.takeAgain() {
 		s.mu.stale = true
@@ -196,6 +205,9 @@ func (s *Service) resync() error {
 	if s.mu.conn == nil {
 		return errNoSession
 	}
+	if err := s.sameCluster(); err != nil { // before anything is written, or read for true
+		return err
+	}
 	if err := s.makeNodes(); err != nil {
 		return err
 	}
@@ -204,15 +216,48 @@ func (s *Service) resync() error {
 			return err
 		}
 	}
-	if err := s.followSettings(); err != nil {
+	all, err := s.followSettings(s.Image().Names())
+	if err != nil {
 		return err
 	}
-	if s.mu.self == nil {
-		s.mu.stale = false
-		return nil
-	}
+	s.member.replace(all)
 	s.mu.stale = false // a write in doubt from here on sets it again
-	err := s.elect()
+	return s.join()
+}
+
+// sameCluster says whether the tree is still the one that this broker began with (C5). One that has lost its data knows no topics; to follow it would be to
+// delete all logs.
+func (s *Service) sameCluster() error {
+	data, _, err := s.mu.conn.Get(znode.ClusterIDPath, false)
+	if isNoNode(err) {
+		return fmt.Errorf("coordination has no %s: it has lost its data, or is another; nothing is taken from it or written to it until cluster %s is back", znode.ClusterIDPath, s.Image().ClusterID())
+	}
+	if err != nil {
+		return err
+	}
+	id, err := znode.DecodeClusterID(data)
+	if err != nil {
+		return &damaged{znode.ClusterIDPath, err}
+	}
+	if id != s.Image().ClusterID() {
+		return fmt.Errorf("coordination belongs to cluster %s, this broker to cluster %s: nothing is taken from it or written to it", id, s.Image().ClusterID())
+	}
+	return nil
+}
+
+// join registers this broker, if it is to be, and has it stand for election. What fails is done again with all else. Caller holds mu.
+func (s *Service) join() (err error) {
+	switch {
+	case s.mu.stale:
+		return s.resync()
+	case s.mu.self == nil:
+		return nil
+	case s.mu.epoch == 0:
+		err = s.register()
+	}
+	if err == nil {
+		err = s.elect()
+	}
 	if err != nil {
 		s.mu.stale = true
 	}

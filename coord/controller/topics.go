@@ -57,8 +57,25 @@ func (s *Service) CreateTopics(ctx context.Context, topics []coord.NewTopic, val
 		drafts, size = append(drafts, d), size+d.size
 	}
 	s.writeDrafts(drafts, results, o)
+	s.watchMade(results)
 	s.sendFor(results, o)
 	return results
+}
+
+// watchMade asks to be told of changes by others of the topics that were made: all at once.
+func (s *Service) watchMade(results []coord.TopicResult) {
+	if s.mu.lead == nil {
+		return
+	}
+	err := s.each(len(results), func(i int) error {
+		if results[i].Topic == nil || s.topic(results[i].Name) == nil {
+			return nil // not made
+		}
+		return s.watchTopic(results[i].Name)
+	})
+	if err != nil {
+		s.doubt(err) // the topics are there all the same
+	}
 }
 
 // sendFor sends what follows from changes that are written. If it cannot be sent, none of them is answered as done. Caller holds mu.
@@ -178,9 +195,6 @@ func (s *Service) made(d *draft, o *orders) coord.TopicResult {
 	take(d.changes, o)
 	o.topic(t)
 	s.member.expect(t.Name, d.config)
-	if err := s.watchTopic(t.Name); err != nil {
-		s.doubt(err) // the topic is there all the same
-	}
 	made := t.Coord(d.config)
 	return coord.TopicResult{Name: t.Name, Topic: &made}
 }

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"millrace/coord/zk/server"
 	"millrace/coord/zk/store"
@@ -38,26 +36,15 @@ const secretBytes = 32
 // Options say where a service keeps its tree and how it serves. Dir must be given; the zero value of each other field is usable. Without Listener and
 // Address only Dial connects. The key of ZooKeeper's configuration is named beside each field that has one.
 type Options struct {
-	Dir      string       // dataDir: log, snapshots and secret; made if it is not there; of one service at a time
-	Listener net.Listener // the service's from now on, also if Start fails
-	Address  string       // clientPortAddress:clientPort, if there is no Listener; port 0: a free one
-	FS       vfs.FS       // nil: vfs.OS()
+	Dir     string // dataDir: log, snapshots and secret; made if it is not there; of one service at a time
+	Address string // clientPortAddress:clientPort, if there is no Listener; port 0: a free one
+	FS      vfs.FS // nil: vfs.OS()
 
-	Tick        time.Duration // tickTime; 0: 2 s
-	MinTimeout  time.Duration // minSessionTimeout; 0: 2 ticks
-	MaxTimeout  time.Duration // maxSessionTimeout; 0: 20 ticks
-	MaxRequest  int           // jute.maxbuffer, bytes; 0: 1,048,575
-	MaxPerHost  int           // maxClientCnxns; 0: 60; < 0: no limit
-	Rules       tree.Rules    // enforceQuota, extendedTypesEnabled, skipACL
-	SuperDigest string        // DigestAuthenticationProvider.superDigest; "": nobody
-	Words       []string      // 4lw.commands.whitelist; nil: srvr; "*": all that there are
-	ServerID    uint8         // the top byte of session ids; at most 254
+	server.Config // its Listener is closed also if Start fails
 
 	SnapshotEvery int   // snapCount: transactions from one snapshot to the next; 0: store.DefaultSnapshotEvery
 	SnapshotBytes int64 // snapSizeLimitInKb: likewise, bytes of transactions; 0: store.DefaultSnapshotBytes
 	Keep          int   // autopurge.snapRetainCount: snapshots kept; 0: store.DefaultKeep
-
-	Logger *slog.Logger // nil: discarded
 }
 
 // Service is coordination on one node, kept in one folder.
@@ -70,15 +57,14 @@ type Service struct {
 // Start recovers what is in o.Dir and serves it until Close. A second service over the same folder is refused, in this process and in others; the log's
 // lock sees to that. An error names the folder or the address, and the reason.
 func Start(o Options) (_ *Service, err error) {
-	listener := o.Listener
-	if listener == nil && o.Address != "" {
-		if listener, err = net.Listen("tcp", o.Address); err != nil {
+	if o.Listener == nil && o.Address != "" {
+		if o.Listener, err = net.Listen("tcp", o.Address); err != nil {
 			return nil, fmt.Errorf("coordination cannot listen: %w", err)
 		}
 	}
 	fail := func(err error) (*Service, error) {
-		if listener != nil {
-			listener.Close()
+		if o.Listener != nil {
+			o.Listener.Close()
 		}
 		return nil, fmt.Errorf("coordination in %s: %w", o.Dir, err)
 	}
@@ -88,11 +74,7 @@ func Start(o Options) (_ *Service, err error) {
 	}
 	secret, err := secretOf(o.FS, filepath.Join(o.Dir, secretName))
 	if err == nil {
-		s.Server, err = server.Start(server.Config{
-			Listener: listener, Store: s.store, Secret: secret,
-			Tick: o.Tick, MinTimeout: o.MinTimeout, MaxTimeout: o.MaxTimeout, MaxRequest: o.MaxRequest, MaxPerHost: o.MaxPerHost,
-			Rules: o.Rules, SuperDigest: o.SuperDigest, Words: o.Words, ServerID: o.ServerID, Logger: o.Logger,
-		})
+		s.Server, err = server.Start(s.store, secret, o.Config)
 	}
 	if err != nil {
 		return fail(errors.Join(err, s.closeFiles()))

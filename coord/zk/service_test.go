@@ -12,12 +12,13 @@ import (
 
 	client "github.com/go-zookeeper/zk"
 
+	"millrace/coord/zk/server"
 	"millrace/engine/vfs"
 )
 
 func start(t *testing.T, dir string) *Service {
 	t.Helper()
-	s, err := Start(Options{Dir: dir, Address: "127.0.0.1:0", Tick: 100 * time.Millisecond})
+	s, err := Start(Options{Dir: dir, Address: "127.0.0.1:0", Config: server.Config{Tick: 100 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

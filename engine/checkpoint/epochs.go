@@ -180,6 +180,14 @@ func (e *Epochs) Latest() (epoch int32, start int64, ok bool) {
 	return e.list[n-1].Epoch, e.list[n-1].Start, true
 }
 
+// Above tells whether the newest epoch begins above offset.
+func (e *Epochs) Above(offset int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(e.list)
+	return n > 0 && e.list[n-1].Start > offset
+}
+
 // All returns a copy of the history, ascending.
 func (e *Epochs) All() []EpochStart {
 	e.mu.Lock()

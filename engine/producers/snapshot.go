@@ -121,8 +121,8 @@ func ParseSnapshotName(name string) (offset int64, ok bool) {
 }
 
 // WriteSnapshot writes <offset>.snapshot into dir. It is written beside and renamed,
-// but not synced (nor is it by Kafka): a torn one is known by its checksum, and the
-// log is the truth.
+// but not synced: a torn one is known by its checksum, and the log is the truth.
+// Who deletes the batches behind it syncs it first.
 func (t *Table) WriteSnapshot(fsys vfs.FS, dir string, offset int64) (err error) {
 	path := filepath.Join(dir, SnapshotName(offset))
 	f, err := fsys.OpenFile(path+".tmp", os.O_RDWR|os.O_CREATE|os.O_TRUNC)

@@ -8,7 +8,7 @@ import (
 
 // counts is what a run did.
 type counts struct {
-	Episodes, Operations, PowerCuts, Kills, Records int64
+	Episodes, Operations, PowerCuts, Kills, Records, Damages int64
 }
 
 func (c *counts) add(o counts) {
@@ -17,10 +17,11 @@ func (c *counts) add(o counts) {
 	c.PowerCuts += o.PowerCuts
 	c.Kills += o.Kills
 	c.Records += o.Records
+	c.Damages += o.Damages
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("%d episodes, %d operations, %d power cuts, %d kills, %d records checked", c.Episodes, c.Operations, c.PowerCuts, c.Kills, c.Records)
+	return fmt.Sprintf("%d episodes, %d operations, %d power cuts, %d kills, %d records checked, %d planted damages found", c.Episodes, c.Operations, c.PowerCuts, c.Kills, c.Records, c.Damages)
 }
 
 // tail keeps the last lines written to it.

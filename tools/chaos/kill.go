@@ -63,11 +63,12 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 		"log.dirs=" + strings.Join(k.dirs, ","), "node.id=1", "group.initial.rebalance.delay.ms=0", "auto.create.topics.enable=false",
 		"millrace.durability=" + one(k.rng, "sync", "page-cache"), "millrace.commit.journal=" + one(k.rng, "auto", "auto", "off"),
 		"log.cleaner.backoff.ms=100", "log.retention.check.interval.ms=200", "log.segment.delete.delay.ms=1", "log.cleaner.dedupe.buffer.size=4194304",
-		"offsets.topic.num.partitions=3", "millrace.io=" + one(k.rng, "auto", "pool"), "millrace.scrub.bytes.per.second=" + one(k.rng, "0", "1000000000"),
+		"offsets.topic.num.partitions=3", "millrace.io=" + string(drawIO(k.rng)), "millrace.scrub.bytes.per.second=" + one(k.rng, "0", "1000000000"),
 	})
 	if err != nil {
 		return err
 	}
+	k.server.openFiles = one(k.rng, 0, 0, 128, 256)
 	defer func() {
 		k.server.close()
 		k.stop.Store(true)
@@ -105,6 +106,7 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 	k.work.Wait()
 	if k.found.Load() == nil {
 		k.check()
+		k.checkScrub()
 	}
 	return nil
 }

@@ -16,10 +16,11 @@ var serverBinary string
 
 // server is a `millrace serve` process that can be killed and started again at the same address.
 type server struct {
-	address string
-	args    []string
-	said    *tail
-	cmd     *exec.Cmd
+	address   string
+	args      []string
+	openFiles int // that the process may have open; 0: as many as this one
+	said      *tail
+	cmd       *exec.Cmd
 }
 
 func newServer(overrides []string) (*server, error) {
@@ -29,15 +30,25 @@ func newServer(overrides []string) (*server, error) {
 	}
 	defer l.Close()
 	s := &server{address: l.Addr().String(), said: &tail{}, args: []string{"serve"}}
-	for _, o := range append([]string{"listeners=PLAINTEXT://" + s.address, "admin.listener="}, overrides...) {
+	s.override("listeners=PLAINTEXT://"+s.address, "admin.listener=")
+	s.override(overrides...)
+	return s, nil
+}
+
+// override changes settings from the next start on.
+func (s *server) override(settings ...string) {
+	for _, o := range settings {
 		s.args = append(s.args, "--override", o)
 	}
-	return s, nil
 }
 
 // start returns when clients are accepted.
 func (s *server) start() {
 	s.cmd = exec.Command(serverBinary, s.args...)
+	if s.openFiles > 0 { // the shell becomes the server
+		limited := append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, s.openFiles), serverBinary}, s.args...)
+		s.cmd = exec.Command("sh", limited...)
+	}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	s.cmd.Stderr = s.said
 	out, err := s.cmd.StdoutPipe()

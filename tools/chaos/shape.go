@@ -66,14 +66,20 @@ func drawConfig(r *rand.Rand) engine.Config {
 // scrubbedReal adds what is only for real files, or would change which operation of faultfs fails: the way of I/O, and a scrub that reads
 // without pause. Nothing of these stores is damaged, so all that it finds is a false alarm.
 func scrubbedReal(r *rand.Rand, o *engine.StoreOptions, alarm func(engine.Damage)) {
-	o.IO = one(r, vfs.IOAuto, vfs.IOPool, vfs.IORing)
-	if o.IO == vfs.IORing { // where the kernel refuses it the way that is chosen there
-		if system, err := vfs.OSWith(vfs.IORing); err != nil {
-			o.IO = vfs.IOAuto
-		} else {
-			system.Close()
-		}
-	}
+	o.IO = drawIO(r)
 	o.ScrubRate = one[int64](r, 0, 1<<40)
 	o.OnDamage = alarm
+}
+
+// drawIO is a way of file operations that this kernel allows.
+func drawIO(r *rand.Rand) vfs.IO {
+	way := one(r, vfs.IOAuto, vfs.IOPool, vfs.IORing)
+	if way == vfs.IORing { // where the kernel refuses it the way that is chosen there
+		system, err := vfs.OSWith(way)
+		if err != nil {
+			return vfs.IOAuto
+		}
+		system.Close()
+	}
+	return way
 }

@@ -207,8 +207,7 @@ func (l *life) adopt(m *model, log *engine.Log, powerCut bool) {
 	}
 	m.ends = ends
 	for _, p := range m.writers {
-		// A snapshot is not synced: of a producer whose batches are gone it may have been the only trace.
-		if !exact || powerCut && p.lastBase < log.Start() {
+		if !exact {
 			p.forget()
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	_ "net/http/pprof" // for --pprof
 	"strings"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 )
 
 func newCoordinator() *cobra.Command {
-	var file, level string
+	var file, level, profiles string
 	var overrides []string
 	cmd := &cobra.Command{
 		Use:   "coordinator [--config zoo.cfg] [--override key=value ...]",
@@ -49,12 +51,17 @@ Keys:
 				return err
 			}
 			c.Logger = log
+			if profiles != "" {
+				go http.ListenAndServe(profiles, nil) // ends with the process
+			}
 			return coordinate(cmd.Context(), cmd.OutOrStdout(), c.Options)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "a zoo.cfg file, with ZooKeeper's keys")
 	cmd.Flags().StringArrayVar(&overrides, "override", nil, "one key=value that wins over the file (repeatable)")
 	cmd.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringVar(&profiles, "pprof", "", "address at which to serve profiles")
+	cmd.Flags().MarkHidden("pprof") // for benchmarks/coordination
 	return cmd
 }
 

@@ -53,6 +53,7 @@ func newConsoleProducer() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	s.connection.Register(fs)
+	fs.StringVar(&s.connection.Bootstrap, "broker-list", "", "Kafka 2.x's name of --bootstrap-server")
 	fs.Var(&s.connection.Properties, "command-property", "a property of the client, name=value (repeatable)")
 	fs.Var(&s.connection.Properties, "producer-property", "Kafka's older name of --command-property")
 	fs.StringVar(&s.connection.Config, "producer.config", "", "Kafka's older name of --command-config")
@@ -70,7 +71,13 @@ func newConsoleProducer() *cobra.Command {
 }
 
 func (s *consoleProducer) run(cmd *cobra.Command) error {
-	if err := script.Require(cmd.Flags(), "bootstrap-server", "topic"); err != nil {
+	if err := script.Exclude(cmd.Flags(), "bootstrap-server", "broker-list"); err != nil {
+		return err
+	}
+	if s.connection.Bootstrap == "" {
+		return script.Require(cmd.Flags(), "bootstrap-server")
+	}
+	if err := script.Require(cmd.Flags(), "topic"); err != nil {
 		return err
 	}
 	if name, _ := cmd.Flags().GetString("line-reader"); name != "" && !strings.HasSuffix(name, "LineMessageReader") {

@@ -22,6 +22,7 @@ import (
 // topicsScript is kafka-topics.sh.
 type topicsScript struct {
 	connection script.Connection
+	zookeeper  string // in place of a broker
 
 	topic, topicID, assignment  string
 	partitions, replication     script.Whole
@@ -45,6 +46,7 @@ func newTopicsScript() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	s.connection.Register(fs)
+	fs.StringVar(&s.zookeeper, "zookeeper", "", "as in Kafka 2.x: host:port[,host:port...][/chroot] of the cluster's coordination, in place of --bootstrap-server")
 	for _, action := range []struct{ name, usage string }{
 		{"create", "create a new topic"}, {"list", "list all available topics"}, {"alter", "add partitions to topics"},
 		{"describe", "list details of topics"}, {"delete", "delete topics"},
@@ -98,7 +100,11 @@ func (s *topicsScript) check(cmd *cobra.Command) (action string, err error) {
 		return "", script.Usagef("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
 	}
 	action = actions[0]
-	if s.connection.Bootstrap == "" {
+	if s.zookeeper != "" {
+		if err := s.checkZookeeper(cmd, action); err != nil {
+			return "", err
+		}
+	} else if s.connection.Bootstrap == "" {
 		return "", script.Usagef("--bootstrap-server must be specified")
 	}
 	if action == "describe" && s.excludeInternal && s.topicID != "" {
@@ -135,6 +141,9 @@ func (s *topicsScript) run(cmd *cobra.Command) error {
 	action, err := s.check(cmd)
 	if err != nil {
 		return err
+	}
+	if s.zookeeper != "" {
+		return s.runZookeeper(cmd, action)
 	}
 	out := cmd.OutOrStdout()
 	err = s.connection.Admin(cmd, func(ctx context.Context, cl *client.Admin) error {
@@ -220,9 +229,7 @@ func (s *topicsScript) list(ctx context.Context, cl *client.Admin, out io.Writer
 }
 
 func (s *topicsScript) create(ctx context.Context, cl *client.Admin, out io.Writer) error {
-	if strings.ContainsAny(s.topic, "._") {
-		fmt.Fprintln(out, "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To avoid issues it is best to use either, but not both.")
-	}
+	warnOfCollisions(out, s.topic)
 	req := kmsg.NewCreateTopicsRequestTopic()
 	req.Topic = s.topic
 	switch {
@@ -248,12 +255,12 @@ func (s *topicsScript) create(ctx context.Context, cl *client.Admin, out io.Writ
 		req.ReplicaAssignment = append(req.ReplicaAssignment, a)
 	}
 	for _, pair := range s.configs {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || strings.TrimSpace(value) == "" {
-			return errors.New(`requirement failed: Invalid topic config: all configs to be added must be in the format "key=val".`)
+		name, value, err := splitSetting(pair)
+		if err != nil {
+			return err
 		}
 		c := kmsg.NewCreateTopicsRequestTopicConfig()
-		c.Name, c.Value = strings.TrimSpace(name), kmsg.StringPtr(strings.TrimSpace(value))
+		c.Name, c.Value = name, kmsg.StringPtr(value)
 		req.Configs = append(req.Configs, c)
 	}
 	err = createTopic(ctx, cl, req)
@@ -265,6 +272,22 @@ func (s *topicsScript) create(ctx context.Context, cl *client.Admin, out io.Writ
 	}
 	fmt.Fprintf(out, "Created topic %s.\n", s.topic)
 	return awaitTopic(ctx, cl.Client, s.topic)
+}
+
+// splitSetting reads name=value of --config.
+func splitSetting(pair string) (name, value string, err error) {
+	name, value, ok := strings.Cut(pair, "=")
+	if !ok || strings.TrimSpace(value) == "" {
+		return "", "", errors.New(`requirement failed: Invalid topic config: all configs to be added must be in the format "key=val".`)
+	}
+	return strings.TrimSpace(name), strings.TrimSpace(value), nil
+}
+
+// warnOfCollisions says that names which differ in '.' and '_' only collide.
+func warnOfCollisions(out io.Writer, topic string) {
+	if strings.ContainsAny(topic, "._") {
+		fmt.Fprintln(out, "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To avoid issues it is best to use either, but not both.")
+	}
 }
 
 // text is what a broker may or may not have said.

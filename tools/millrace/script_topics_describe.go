@@ -33,6 +33,8 @@ type scriptTopic struct {
 	id         kadm.TopicID
 	partitions []scriptPartition
 	configs    []kadm.Config
+	tree       bool // read from coordination, and shown as Kafka 2.x shows it
+	marked     bool // its deletion was asked for
 }
 
 func (s *topicsScript) describe(ctx context.Context, cl *client.Admin, out io.Writer) error {
@@ -211,7 +213,7 @@ func (s *topicsScript) print(out io.Writer, t scriptTopic, live []int32) {
 		if len(t.partitions) > 0 {
 			factor = t.partitions[0].replicationFactor()
 		}
-		fmt.Fprintf(out, "\tPartitionCount: %d\tReplicationFactor: %d\tConfigs: %s\n", len(t.partitions), factor, strings.Join(overrides, ","))
+		fmt.Fprintf(out, "\tPartitionCount: %d\tReplicationFactor: %d\tConfigs: %s%s\n", len(t.partitions), factor, strings.Join(overrides, ","), t.mark())
 	}
 	if s.altered {
 		return
@@ -223,7 +225,7 @@ func (s *topicsScript) print(out io.Writer, t scriptTopic, live []int32) {
 			s.unavailable && !slices.Contains(live, p.leader),
 			s.underISR && (p.leader < 0 || len(p.isr) < t.minISR()),
 			s.atISR && len(p.isr) == t.minISR():
-			fmt.Fprintln(out, p.line(t.name))
+			fmt.Fprintln(out, p.line(t.name)+t.rest(p))
 		}
 	}
 }
@@ -237,8 +239,23 @@ func (p scriptPartition) line(topic string) string {
 	if p.moving != nil {
 		line += "\tAdding Replicas: " + joined(p.moving.AddingReplicas) + "\tRemoving Replicas: " + joined(p.moving.RemovingReplicas)
 	}
-	if !p.knowsELR {
-		return line + "\tElr: N/A\tLastKnownElr: N/A"
+	return line
+}
+
+// rest ends a partition's line.
+func (t scriptTopic) rest(p scriptPartition) string {
+	switch {
+	case t.tree:
+		return t.mark()
+	case !p.knowsELR:
+		return "\tElr: N/A\tLastKnownElr: N/A"
 	}
-	return line + "\tElr: " + joined(p.elr) + "\tLastKnownElr: " + joined(p.lastELR)
+	return "\tElr: " + joined(p.elr) + "\tLastKnownElr: " + joined(p.lastELR)
+}
+
+func (t scriptTopic) mark() string {
+	if t.marked {
+		return "\tMarkedForDeletion: true"
+	}
+	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"millrace/coord/zk"
+	"millrace/coord/zk/server"
 	"millrace/coord/zk/tree"
 	"millrace/tools/compat/harness"
 	"millrace/tools/compat/zookeeper"
@@ -23,8 +24,8 @@ import (
 // coordination runs the service in this process and gives its address.
 func coordination(t *testing.T) string {
 	t.Helper()
-	s, err := zk.Start(zk.Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Rules: tree.ExtendedTypes, Words: []string{"*"},
-		SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}) // super:test
+	s, err := zk.Start(zk.Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Config: server.Config{Rules: tree.ExtendedTypes, Words: []string{"*"},
+		SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}}) // super:test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func nodesText(x zkExport) string {
 
 // Claim: what an edited file says of kinds is what is made.
 func TestZkImportKinds(t *testing.T) {
-	s, err := zk.Start(zk.Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Rules: tree.ExtendedTypes})
+	s, err := zk.Start(zk.Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Config: server.Config{Rules: tree.ExtendedTypes}})
 	if err != nil {
 		t.Fatal(err)
 	}

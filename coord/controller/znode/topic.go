@@ -22,9 +22,13 @@ type topicJSON struct {
 	Version    int        `json:"version"`
 }
 
-// Encode is version 3.
+// Encode is version 3; without an id where the topic has none yet.
 func (t *Topic) Encode() []byte {
-	return encode(topicJSON{t.Partitions, coord.IDText(t.ID), t.Adding, t.Removing, 3})
+	j := topicJSON{Partitions: t.Partitions, Adding: t.Adding, Removing: t.Removing, Version: 3}
+	if t.ID != (coord.ID{}) {
+		j.ID = coord.IDText(t.ID)
+	}
+	return encode(j)
 }
 
 // DecodeTopic reads versions 1 to 3. Partitions must be numbered from 0 on without gaps, each with replicas.

@@ -109,7 +109,7 @@ func sorted(t *testing.T, data []byte) []byte {
 // Method: a table.
 func TestOldUnknownAndWrongNodes(t *testing.T) {
 	for _, c := range []struct{ path, data, want string }{ // want: what is written again, or a part of the error after "!"
-		{"/brokers/topics/t", `{"version":1,"partitions":{"1":[2],"0":[1,2]}}`, `{"partitions":{"0":[1,2],"1":[2]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAA","adding_replicas":{},"removing_replicas":{},"version":3}`},
+		{"/brokers/topics/t", `{"version":1,"partitions":{"1":[2],"0":[1,2]}}`, `{"partitions":{"0":[1,2],"1":[2]},"adding_replicas":{},"removing_replicas":{},"version":3}`},
 		{"/brokers/topics/t", `{"version":3,"partitions":{"0":[1]},"topic_id":"x"}`, `!id "x" is malformed`},
 		{"/brokers/topics/t", `{"version":3,"partitions":{"1":[1]}}`, `!partition 0 of 1 has no replicas`},
 		{"/brokers/topics/t", `{"version":3,"partitions":{"-1":[1]}}`, `!"-1" is no partition`},

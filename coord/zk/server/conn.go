@@ -221,6 +221,13 @@ func (c *conn) hello(r *bufio.Reader) bool {
 	q, err := proto.ParseConnect(frame)
 	var zxid int64
 	c.s.store.View(func(t *tree.Tree) { zxid = t.Zxid() })
+	if err == nil && q.Session != 0 && !c.knows(q.Session, q.Passwd) {
+		// Said also to who has seen more than there is: all that we had may be lost, and told nothing, a client would try for ever.
+		gone := proto.ConnectResponse{Passwd: make([]byte, proto.PasswdSize), HasReadOnly: q.HasReadOnly}
+		c.send(func(b []byte) []byte { return proto.AppendConnected(b, &gone) })
+		c.s.budget.give(size)
+		return false
+	}
 	if err != nil || q.LastZxidSeen > zxid {
 		c.s.cfg.Logger.Warn("connection refused", "client", c.nc.RemoteAddr(), "zxid seen", q.LastZxidSeen, "our zxid", zxid, "error", err)
 		c.s.budget.give(size)
@@ -240,17 +247,17 @@ func (c *conn) hello(r *bufio.Reader) bool {
 		}
 	} else {
 		defer c.s.budget.give(size)
-		if !hmac.Equal(q.Passwd, c.s.passwd(q.Session)) || !c.s.tracker.Touch(q.Session) {
-			gone := proto.ConnectResponse{Passwd: make([]byte, proto.PasswdSize), HasReadOnly: q.HasReadOnly}
-			c.send(func(b []byte) []byte { return proto.AppendConnected(b, &gone) })
-			return false
-		}
 		c.take(q.Session, timeout)
 		c.s.tracker.Add(q.Session, timeout)
 	}
 	a.Passwd = c.s.passwd(a.Session)
 	c.send(func(b []byte) []byte { return proto.AppendConnected(b, &a) })
 	return true
+}
+
+// knows says whether there is a session and this is its password.
+func (c *conn) knows(session int64, passwd []byte) bool {
+	return hmac.Equal(passwd, c.s.passwd(session)) && c.s.tracker.Touch(session)
 }
 
 // take makes c the session's connection; an older one is closed.

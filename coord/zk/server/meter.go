@@ -13,15 +13,19 @@ type meter struct {
 	received int64
 	sent     int64
 	bytes    int64 // received
-	count    int64 // latencies
-	total    int64 // ms
-	least    int64 // ms; of none 0
-	most     int64 // ms
+
+	allReceived, allSent int64 // never reset
+
+	count int64 // latencies
+	total int64 // ms
+	least int64 // ms; of none 0
+	most  int64 // ms
 }
 
 func (m *meter) frameIn(size int) {
 	m.mu.Lock()
 	m.received++
+	m.allReceived++
 	m.bytes += int64(size)
 	m.mu.Unlock()
 }
@@ -29,6 +33,7 @@ func (m *meter) frameIn(size int) {
 func (m *meter) frameOut() {
 	m.mu.Lock()
 	m.sent++
+	m.allSent++
 	m.mu.Unlock()
 }
 

@@ -17,13 +17,10 @@ import (
 	"millrace/coord/zk/tree"
 )
 
-// Config says how to serve. Store and Secret have no default; without a Listener only Dial
-// connects. The key of
-// ZooKeeper's configuration is named beside each field.
+// Config says how to serve; its zero value is usable. Without a Listener only Dial connects. The key of
+// ZooKeeper's configuration is named beside each field that has one.
 type Config struct {
-	Listener net.Listener
-	Store    *store.Store
-	Secret   []byte // session passwords are made with it: the same after a restart, or no session is resumed
+	Listener net.Listener // the server's from Start on
 
 	Tick        time.Duration // tickTime; 0: 2 s
 	MinTimeout  time.Duration // minSessionTimeout; 0: 2 ticks
@@ -33,15 +30,11 @@ type Config struct {
 	Rules       tree.Rules    // enforceQuota, extendedTypesEnabled, skipACL
 	SuperDigest string        // DigestAuthenticationProvider.superDigest; "": nobody
 	Words       []string      // 4lw.commands.whitelist; nil: srvr; "*": all that there are
-	LeanMemory  bool          // the process serves nothing else: GOGC is set so that little garbage gathers beside the tree
 	ServerID    uint8         // the top byte of session ids; at most 254
 	Logger      *slog.Logger  // nil: discarded
 }
 
 func (c *Config) complete() error {
-	if c.Store == nil || len(c.Secret) == 0 {
-		return errors.New("zookeeper server: Store and Secret must be given")
-	}
 	if c.ServerID > 254 {
 		return fmt.Errorf("zookeeper server: ServerID=%d: must be at most 254, since 255 marks TTL nodes", c.ServerID)
 	}
@@ -72,6 +65,7 @@ func (c *Config) complete() error {
 type Server struct {
 	cfg     Config
 	store   *store.Store
+	secret  []byte
 	tracker *expiry.Tracker
 	budget  budget
 	submit  chan *request
@@ -94,13 +88,17 @@ type Server struct {
 	failed   error
 }
 
-// Start serves until Close. Every session that the store has gets its whole time-out.
-func Start(cfg Config) (*Server, error) {
+// Start serves what st has until Close. Every session in it gets its whole time-out. Session passwords are made with secret: it must
+// be the same after a restart, or no session is resumed.
+func Start(st *store.Store, secret []byte, cfg Config) (*Server, error) {
+	if len(secret) == 0 {
+		return nil, errors.New("zookeeper server: a secret must be given")
+	}
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, store: cfg.Store, tracker: expiry.New(cfg.Tick), submit: make(chan *request, maxQueued), stop: make(chan struct{}), began: time.Now(),
+		cfg: cfg, store: st, secret: secret, tracker: expiry.New(cfg.Tick), submit: make(chan *request, maxQueued), stop: make(chan struct{}), began: time.Now(),
 		conns: map[tree.Watcher]*conn{}, sessions: map[int64]*conn{}, hosts: map[string]int{},
 		nextID: int64(uint64(time.Now().UnixMilli())<<24>>8) | int64(uint64(cfg.ServerID)<<56),
 	}
@@ -219,7 +217,7 @@ func (s *Server) serve(nc net.Conn, host string, most int) bool {
 
 // Dial connects a client in the same process, past the listener and its limits.
 func (s *Server) Dial() (net.Conn, error) {
-	client, nc := net.Pipe()
+	client, nc := newPipe()
 	if !s.serve(nc, "in-process", -1) {
 		client.Close()
 		nc.Close()
@@ -255,9 +253,9 @@ func (s *Server) ticker() {
 			return
 		case <-every.C:
 		}
-		if s.cfg.LeanMemory {
-			memory.adjust()
-		}
+		var bytes int64
+		s.store.View(func(t *tree.Tree) { bytes = t.Bytes() })
+		memory.adjust(bytes)
 		for _, id := range s.tracker.Advance(time.Since(s.began)) {
 			s.put(&request{txn: tree.Txn{Session: id, Rules: tree.Internal, Req: proto.Request{Op: proto.OpCloseSession}}})
 		}
@@ -275,7 +273,7 @@ func (s *Server) ticker() {
 
 // passwd is the password of a session.
 func (s *Server) passwd(id int64) []byte {
-	m := hmac.New(sha256.New, s.cfg.Secret)
+	m := hmac.New(sha256.New, s.secret)
 	fmt.Fprintf(m, "%016x", uint64(id))
 	return m.Sum(nil)[:proto.PasswdSize]
 }

@@ -40,11 +40,11 @@ func serve(t testing.TB, dir string, change ...func(*Config)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Listener: l, Store: st, Secret: []byte("secret"), Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Words: []string{"*"}}
+	cfg := Config{Listener: l, Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Words: []string{"*"}}
 	for _, f := range change {
 		f(&cfg)
 	}
-	s, err := Start(cfg)
+	s, err := Start(st, []byte("secret"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

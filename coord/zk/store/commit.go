@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"millrace/coord/zk/proto"
 	"millrace/coord/zk/tree"
@@ -51,10 +52,11 @@ func (s *Store) commitGroup(txns []tree.Txn, answer func(int, proto.Result, []tr
 		}
 		n++
 	}
-	size := c.builder.Size()
+	size, begun := c.builder.Size(), time.Now()
 	if err := s.append(c.builder.Bytes()); err != nil {
 		return 0, err
 	}
+	s.stats.stored(n, time.Since(begun))
 	c.next += int64(n)
 	c.txns += n
 	c.bytes += int64(size)

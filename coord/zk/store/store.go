@@ -69,6 +69,8 @@ type Store struct {
 	mu   sync.RWMutex // guards tree
 	tree *tree.Tree
 
+	stats stats
+
 	commit struct { // the one caller of Commit
 		builder *batch.Builder
 		buf     []byte

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"unsafe"
 
 	"millrace/coord/zk/proto"
 )
@@ -185,6 +186,14 @@ func (t *Tree) Size() Size {
 		s.Ephemerals += int(session.count)
 	}
 	return s
+}
+
+// Bytes is about what the tree takes in memory, its watches included. It is cheap.
+func (t *Tree) Bytes() int64 {
+	const perName, perWatch = 32, 200
+	a := &t.nodes
+	return int64(len(a.pages))*pageNodes*int64(unsafe.Sizeof(node{})) + int64(len(a.buckets))*int64(unsafe.Sizeof(nodeID(0))) +
+		int64(a.count)*perName + t.dataBytes + int64(t.watches.count)*perWatch
 }
 
 // Sessions calls f with every session and its time-out in ms, in no order.

@@ -19,6 +19,10 @@ type Check struct {
 	Short  bool          // part of the short run of `make test`
 	Limit  time.Duration // it is a failure to take longer
 	Run    func(e *Env) error
+
+	BuiltIn bool // it says by itself where coordination is: OnZooKeeper leaves it out
+
+	ensemble bool // its Millrace nodes stand on a ZooKeeper
 }
 
 // Title is the name a check is chosen by (-only) and printed under.
@@ -46,6 +50,8 @@ type Env struct {
 	Dir   string // the check's own folder, removed after a pass
 	Short bool
 	MB    int // size of the real file that is moved
+
+	ensemble *ensemble // where its Millrace nodes have their coordination; nil: each in itself
 
 	mu    sync.Mutex
 	notes []string

@@ -16,6 +16,7 @@ var (
 		"org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-tools:4.3.1", "org.apache.kafka:kafka-shell:4.3.1", "org.apache.kafka:kafka-streams:4.3.1",
 		"org.apache.kafka:connect-runtime:4.3.1", "org.apache.kafka:connect-json:4.3.1", "org.apache.kafka:connect-file:4.3.1", "org.apache.kafka:connect-mirror:4.3.1",
 		"org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"}} // without this binding neither broker nor clients log a line
+	Kafka28 = Libs{"kafka-2.8.2", []string{"org.apache.kafka:kafka_2.13:2.8.2", "org.slf4j:slf4j-reload4j:1.7.36"}} // the last with --zookeeper
 	Kafka39 = Libs{"kafka-3.9.2", []string{"org.apache.kafka:kafka_2.13:3.9.2", "org.apache.kafka:kafka-tools:3.9.2", "org.slf4j:slf4j-reload4j:1.7.36"}}
 )
 

@@ -30,8 +30,17 @@ var toolClass39 = map[string]string{
 	"console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer", "acls": "kafka.admin.AclCommand",
 }
 
-// ToolClass is the class behind one of Kafka's scripts, by its short name ("topics"), of Kafka43 or Kafka39.
+// toolClass28 are all of 2.8's that are asked for: they were written in Scala then.
+var toolClass28 = map[string]string{
+	"topics": "kafka.admin.TopicCommand", "configs": "kafka.admin.ConfigCommand", "console-producer": "kafka.tools.ConsoleProducer",
+	"console-consumer": "kafka.tools.ConsoleConsumer", "consumer-groups": "kafka.admin.ConsumerGroupCommand",
+}
+
+// ToolClass is the class behind one of Kafka's scripts, by its short name ("topics"), of Kafka43, Kafka39 or Kafka28.
 func ToolClass(l Libs, name string) (string, error) {
+	if c, ok := toolClass28[name]; ok && l.Name == Kafka28.Name {
+		return c, nil
+	}
 	if c, ok := toolClass39[name]; ok && l.Name == Kafka39.Name {
 		return c, nil
 	}
@@ -41,7 +50,7 @@ func ToolClass(l Libs, name string) (string, error) {
 	return "", fmt.Errorf("no class is known for kafka-%s", name)
 }
 
-// KafkaTool makes a command for one of Kafka's scripts by its short name ("topics") of Kafka43 or Kafka39.
+// KafkaTool makes a command for one of Kafka's scripts by its short name ("topics"), as ToolClass does.
 func (e *Env) KafkaTool(l Libs, name string, args ...string) (*exec.Cmd, error) {
 	class, err := ToolClass(l, name)
 	if err != nil {
@@ -59,10 +68,12 @@ type Kafka struct {
 	Addr string
 	Dir  string // its folder: server.properties, data, out.log
 
+	Connect string // its zookeeper.connect, "" if it has none
+
 	libs      Libs
 	env       *Env
 	cmd       *exec.Cmd
-	zookeeper *exec.Cmd // nil: it has a controller of its own
+	zookeeper *ZooKeeper // nil: it has a controller of its own
 }
 
 // StartKafka formats a node of Kafka 4.3 in the check's folder and starts it; overrides are key=value lines.
@@ -117,11 +128,16 @@ group.initial.rebalance.delay.ms=0
 
 // StartKafkaZooKeeper starts a broker of Kafka 3.9 with a ZooKeeper, which outlives stops of the broker.
 func StartKafkaZooKeeper(e *Env, overrides ...string) (*Kafka, error) {
-	libs, err := NeedJava(e.Cache, Kafka39)
+	return StartKafkaBelow(e, "", overrides...)
+}
+
+// StartKafkaBelow is StartKafkaZooKeeper with a chroot, as in /kafka/one.
+func StartKafkaBelow(e *Env, chroot string, overrides ...string) (*Kafka, error) {
+	zk, err := StartZooKeeper(e)
 	if err != nil {
 		return nil, err
 	}
-	port, zkPort, err := freePorts()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -129,26 +145,18 @@ func StartKafkaZooKeeper(e *Env, overrides ...string) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{Addr: "127.0.0.1:" + port, Dir: dir, libs: Kafka39, env: e}
-	zoo := fmt.Sprintf("tickTime=500\ndataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%s\nadmin.enableServer=false\n", filepath.Join(dir, "zookeeper"), zkPort)
+	k := &Kafka{Addr: "127.0.0.1:" + port, Dir: dir, Connect: zk.Addr + chroot, libs: Kafka39, env: e, zookeeper: zk}
 	properties := fmt.Sprintf(`broker.id=1
-zookeeper.connect=127.0.0.1:%s
-listeners=PLAINTEXT://127.0.0.1:%s
+zookeeper.connect=%s
+listeners=PLAINTEXT://%s
 log.dirs=%s
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 %s
-`, zkPort, port, filepath.Join(dir, "data"), strings.Join(overrides, "\n"))
-	err = errors.Join(os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(zoo), 0o644), os.WriteFile(filepath.Join(dir, "server.properties"), []byte(properties), 0o644))
-	if err != nil {
-		return nil, err
-	}
-	if k.zookeeper, err = e.Java(libs, "128M", nil, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg")); err != nil {
-		return nil, err
-	}
-	if err := k.zookeeper.Start(); err != nil {
+`, k.Connect, k.Addr, filepath.Join(dir, "data"), strings.Join(overrides, "\n"))
+	if err := os.WriteFile(filepath.Join(dir, "server.properties"), []byte(properties), 0o644); err != nil {
 		return nil, err
 	}
 	return k, k.Start()
@@ -185,8 +193,7 @@ func (k *Kafka) Kill() {
 	k.cmd.Process.Kill()
 	k.cmd.Wait()
 	if k.zookeeper != nil {
-		k.zookeeper.Process.Kill()
-		k.zookeeper.Wait()
+		k.zookeeper.Kill()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,21 +16,47 @@ import (
 
 // Millrace is one broker process.
 type Millrace struct {
-	Addr string   // host:port of its listener
-	Args []string // what it was started with
+	Addr        string   // host:port of its listener
+	Coordinator string   // host:port/chroot where ZooKeeper's clients find its coordination
+	Args        []string // what it was started with
 
 	env *Env
 	cmd *exec.Cmd
 }
 
-// StartMillrace serves from data in the check's folder with the overrides; listeners default to a free port.
+// StartMillrace serves from data in the check's folder with the overrides; listeners default to free ports, coordination to
+// what the check has been given.
 func StartMillrace(e *Env, overrides ...string) (*Millrace, error) {
 	m := &Millrace{env: e, Args: []string{"serve"}}
-	base := []string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=127.0.0.1:0", "log.dirs=" + filepath.Join(e.Dir, "data")}
-	for _, o := range append(base, overrides...) {
+	all := append([]string{"listeners=PLAINTEXT://127.0.0.1:0", "admin.listener=127.0.0.1:0", "millrace.coordinator.listener=127.0.0.1:0", "log.dirs=" + filepath.Join(e.Dir, "data")}, overrides...)
+	if e.ensemble != nil && last(all, "zookeeper.connect") == "" {
+		connect, err := e.ensemble.connect(last(all, "log.dirs"))
+		if err != nil {
+			return nil, err
+		}
+		// A node that was killed waits at its next start until its last session has ended.
+		all = append([]string{"zookeeper.connect=" + connect, "zookeeper.session.timeout.ms=6000"}, all...)
+	}
+	for _, o := range all {
 		m.Args = append(m.Args, "--override", o)
 	}
 	return m, m.Start()
+}
+
+// Serve runs 'millrace serve' with these arguments and nothing else, in the check's folder.
+func Serve(e *Env, args ...string) (*Millrace, error) {
+	m := &Millrace{env: e, Args: append([]string{"serve"}, args...)}
+	return m, m.Start()
+}
+
+// last is the value of a key, which the last of several decides.
+func last(overrides []string, key string) string {
+	for _, o := range slices.Backward(overrides) {
+		if k, v, _ := strings.Cut(o, "="); k == key {
+			return v
+		}
+	}
+	return ""
 }
 
 // Start runs the process with Args and waits for its ready line.
@@ -65,6 +92,12 @@ func (m *Millrace) Start() error {
 			return fmt.Errorf("the broker did not get ready, see %s", log.Name())
 		}
 		m.Addr, _, _ = strings.Cut(rest, " ")
+		_, rest, _ = strings.Cut(rest, " coordinator=")
+		m.Coordinator, _, _ = strings.Cut(rest, " ")
+		if want := last(m.Args, "zookeeper.connect"); want != "" && m.Coordinator != want {
+			m.Kill()
+			return fmt.Errorf("the broker's coordination is %s, want %s", m.Coordinator, want)
+		}
 		return nil
 	case <-time.After(60 * time.Second):
 		m.Kill()

@@ -58,6 +58,7 @@ func RunAll(checks []Check, o Options) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no check has %q in its name", o.Only)
 	}
+	zk := &ensemble{env: &Env{Root: root, Cache: filepath.Join(root, ".cache")}, roots: map[string]string{}}
 	results := make([]Result, len(chosen))
 	next := make(chan int)
 	var wg sync.WaitGroup
@@ -66,6 +67,9 @@ func RunAll(checks []Check, o Options) error {
 		wg.Go(func() { // ends when the checks are through
 			for i := range next {
 				e := &Env{Root: root, Bin: bin, Cache: filepath.Join(root, ".cache"), Short: o.Short, MB: o.MB}
+				if chosen[i].ensemble {
+					e.ensemble = zk
+				}
 				start := time.Now()
 				results[i] = result(chosen[i], e)
 				printing.Lock()
@@ -79,7 +83,7 @@ func RunAll(checks []Check, o Options) error {
 	}
 	close(next)
 	wg.Wait()
-	return conclude(results, o)
+	return errors.Join(conclude(results, o), zk.end())
 }
 
 func result(c Check, e *Env) Result {

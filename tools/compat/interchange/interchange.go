@@ -31,7 +31,7 @@ func Checks() []harness.Check {
 	} {
 		checks = append(checks, harness.Check{Client: k.name, Name: name, Limit: 6 * time.Minute, Run: k.roundTrip})
 	}
-	return checks
+	return append(checks, takeOverCheck)
 }
 
 // kafka is a version of Kafka whose directory goes there and back.
@@ -130,6 +130,15 @@ func (v kafka) roundTrip(e *harness.Env) error {
 	if err := fill(k.Addr, 2); err != nil {
 		return fmt.Errorf("filling Kafka again: %w", err)
 	}
+	if err := complaints(k); err != nil {
+		return err
+	}
+	e.Note("%d records of Kafka there, %d of both back, in %d partitions", len(first.records), len(back.records), len(back.ends))
+	return k.Stop()
+}
+
+// complaints are the errors that a node has logged, corrupt files above all.
+func complaints(k *harness.Kafka) error {
 	log, err := os.ReadFile(filepath.Join(k.Dir, "out.log"))
 	if err != nil {
 		return err
@@ -140,8 +149,7 @@ func (v kafka) roundTrip(e *harness.Env) error {
 			return fmt.Errorf("Kafka says: %s", line)
 		}
 	}
-	e.Note("%d records of Kafka there, %d of both back, in %d partitions", len(first.records), len(back.records), len(back.ends))
-	return k.Stop()
+	return nil
 }
 
 // fill writes one round of records to every topic; the topics are made in the first.
@@ -280,7 +288,7 @@ func everything(addr string) (*state, error) {
 		}
 		s.ends[name] = end.Offset
 		err = harness.ReadAll(addr, name, 0, func(r *kgo.Record) error {
-			s.records = append(s.records, fmt.Sprintf("%s %08d at %d: %q=%q (null %v) %v attrs %v", name, r.Offset, r.Timestamp.UnixMilli(), r.Key, r.Value, r.Value == nil, r.Headers, r.Attrs.CompressionType()))
+			s.records = append(s.records, fmt.Sprintf("%s %08d at %d: %q=%q (null %v) %v attrs %v epoch %d", name, r.Offset, r.Timestamp.UnixMilli(), r.Key, r.Value, r.Value == nil, r.Headers, r.Attrs.CompressionType(), r.LeaderEpoch))
 			return nil
 		}, kgo.KeepControlRecords())
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Checks are all of the package's.
 func Checks() []harness.Check {
-	return slices.Concat(toolChecks(), clientChecks(), oldChecks())
+	return slices.Concat(toolChecks(), zookeeperChecks(), quickStartChecks(), clientChecks(), oldChecks())
 }
 
 // compiled is harness.Classes for the parts of src (joined by +).

@@ -17,7 +17,8 @@ import (
 type stage struct {
 	e       *harness.Env
 	tools   *jvm
-	old     bool // the tools are 3.9's
+	version string // of the Kafka that outputs are held against
+	old     bool   // the tools are 3.9's
 	brokers []stageBroker
 	errs    []error
 	end     []func()
@@ -29,6 +30,7 @@ type stage struct {
 
 type stageBroker struct {
 	name, addr, dir string // dir is the parent of data and data2
+	zookeeper       string // where its coordination is, as in --zookeeper; "" if nowhere
 }
 
 // millraceOnly starts a stage without Apache Kafka.
@@ -37,7 +39,7 @@ func millraceOnly(e *harness.Env, l harness.Libs, overrides ...string) (*stage, 
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{e: e, old: l.Name == harness.Kafka39.Name, brokers: []stageBroker{{"Millrace", m.Addr, e.Dir}}, end: []func(){m.Kill}}
+	s := &stage{e: e, old: l.Name == harness.Kafka39.Name, version: "4.3.1", brokers: []stageBroker{{"Millrace", m.Addr, e.Dir, m.Coordinator}}, end: []func(){m.Kill}}
 	if s.transcript, err = os.Create(filepath.Join(e.Dir, "acts.txt")); err != nil {
 		s.close()
 		return nil, err
@@ -67,7 +69,24 @@ func besideKafka(e *harness.Env, l harness.Libs, overrides ...string) (*stage, e
 		return nil, err
 	}
 	s.end = append(s.end, k.Kill)
-	s.brokers = append(s.brokers, stageBroker{"Apache Kafka", k.Addr, dir})
+	s.brokers = append(s.brokers, stageBroker{"Apache Kafka", k.Addr, dir, ""})
+	return s, nil
+}
+
+// besideZooKeeper starts a stage with Apache Kafka 3.9 on a ZooKeeper, below a chroot.
+func besideZooKeeper(e *harness.Env, l harness.Libs) (*stage, error) {
+	s, err := millraceOnly(e, l)
+	if err != nil {
+		return nil, err
+	}
+	k, err := harness.StartKafkaBelow(e, "/kafka/one")
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.end = append(s.end, k.Kill)
+	s.version = "3.9.2"
+	s.brokers = append(s.brokers, stageBroker{"Apache Kafka", k.Addr, k.Dir, k.Connect})
 	return s, nil
 }
 
@@ -82,7 +101,7 @@ func (s *stage) close() {
 func (s *stage) finish() error {
 	switch len(s.errs) {
 	case 0:
-		s.e.Note("%d acts, %d of them with the same output against Apache Kafka 4.3.1", s.acts, s.same)
+		s.e.Note("%d acts, %d of them with the same output against Apache Kafka %s", s.acts, s.same, s.version)
 		return nil
 	case 1:
 		return s.errs[0]
@@ -100,10 +119,10 @@ const (
 	alone               // not at all
 )
 
-// act is one call of a tool. In its arguments and its expectations {b} is the broker's address, {dir} the parent of its log
-// directories. A tool whose arguments have no {b} gets --bootstrap-server.
+// act is one call of a tool. In its arguments and its expectations {b} is the broker's address, {z} that of its coordination, {dir}
+// the parent of its log directories. A tool whose arguments have neither {b} nor {z} gets --bootstrap-server.
 type act struct {
-	tool   string // the script's short name, or a class of src/tools
+	tool   string // the script's short name, or a class of src/tools, or our own bin/NAME
 	args   string // split at blanks; within single quotes blanks stay
 	in     string // standard input
 	file   string // text of the file that {file} in the arguments names
@@ -159,17 +178,22 @@ func (s *stage) once(a act, b stageBroker) (string, error) {
 			args[i] = strings.ReplaceAll(args[i], "{file}", path)
 		}
 	}
-	if strings.ToLower(class) == class {
+	ours := strings.HasPrefix(a.tool, "bin/")
+	if strings.ToLower(class) == class && !ours {
 		var err error
 		if class, err = harness.ToolClass(s.tools.libs, a.tool); err != nil {
 			return "", err
 		}
-		if !strings.Contains(a.args, "{b}") {
+		if !strings.Contains(a.args, "{b}") && !strings.Contains(a.args, "{z}") {
 			args = append(args, "--bootstrap-server", b.addr)
 		}
 	}
 	start := time.Now()
-	r, err := s.tools.run(class, a.in, args)
+	run := s.tools.run
+	if ours {
+		run = s.runOurs
+	}
+	r, err := run(class, a.in, args)
 	fmt.Fprintf(s.transcript, "=== %s: %s %s: %d after %s\n%s--- standard error\n%s", b.name, a.tool, strings.Join(args, " "), r.status, time.Since(start).Round(time.Millisecond), r.out, r.err)
 	if err != nil {
 		return "", err
@@ -191,8 +215,19 @@ func (s *stage) once(a act, b stageBroker) (string, error) {
 	return r.out, nil
 }
 
+// runOurs runs one of our binaries, bin/NAME, under a name of Kafka's scripts.
+func (s *stage) runOurs(name, stdin string, args []string) (r result, err error) {
+	cmd := s.e.Command(filepath.Join(s.e.Root, name), args...)
+	var out, errs strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	if err = cmd.Run(); cmd.ProcessState == nil {
+		return r, err
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}, nil
+}
+
 func (b stageBroker) fill(s string) string {
-	return strings.NewReplacer("{b}", b.addr, "{dir}", b.dir).Replace(s)
+	return strings.NewReplacer("{b}", b.addr, "{z}", b.zookeeper, "{dir}", b.dir).Replace(s)
 }
 
 func (b stageBroker) fillAll(all []string) []string {

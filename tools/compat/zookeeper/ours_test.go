@@ -31,7 +31,7 @@ func TestOurServiceIsTheTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := server.Start(server.Config{Listener: l, Store: s, Secret: []byte("x"), Rules: rules, SuperDigest: superDigest})
+	ours, err := server.Start(s, []byte("x"), server.Config{Listener: l, Rules: rules, SuperDigest: superDigest})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,8 @@ import (
 	"millrace/tools/compat/harness"
 )
 
-// Libs is ZooKeeper with what its own pom leaves out (metrics, snappy, a log binding, what its shell needs), and Curator.
-var Libs = harness.Libs{Name: "zookeeper-3.9.5", Artifacts: []string{
-	"org.apache.zookeeper:zookeeper:3.9.5", "io.dropwizard.metrics:metrics-core:4.1.12.1", "org.xerial.snappy:snappy-java:1.1.10.7",
-	"commons-cli:commons-cli:1.4", "org.slf4j:slf4j-simple:2.0.13", "org.apache.curator:curator-recipes:5.9.0"}}
+// Libs are the server, its shell and Curator.
+var Libs = harness.ZooKeeper39
 
 // SuperPassword is what makes a client of a started server the super user.
 const SuperPassword = "super:test"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/coord/zk"
+	"millrace/coord/zk/server"
 	"millrace/tools/compat/harness"
 )
 
@@ -47,7 +48,7 @@ func TestWordsHaveZooKeepersNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer real.Stop()
-	ours, err := zk.Start(zk.Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Words: []string{"*"}})
+	ours, err := zk.Start(zk.Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Config: server.Config{Words: []string{"*"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func startReference(e *harness.Env) (*target, error) {
 // checksOf are all checks of this package against servers that begin gives; of is whose they are, for the table.
 func checksOf(of string, begin startFunc) []harness.Check {
 	check := func(client, name string, limit time.Duration, run func(*harness.Env, *target) error) harness.Check {
-		return harness.Check{Client: client, Name: name + of, Limit: limit, Run: func(e *harness.Env) error {
+		return harness.Check{Client: client, Name: name + of, BuiltIn: true, Limit: limit, Run: func(e *harness.Env) error {
 			s, err := begin(e)
 			if err != nil {
 				return err
