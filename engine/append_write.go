@@ -2,12 +2,14 @@ package engine
 
 import (
 	"fmt"
+	"sync"
 
 	"millrace/engine/batch"
 )
 
-// run gathers the batches of one write. It belongs to the holder of Log.mu and
-// keeps its memory from write to write.
+// run gathers the batches of one write. It belongs to the holder of Log.mu, who has
+// borrowed it: of thousands of logs that are written to in turn, a log's own would be
+// in no cache when its turn comes.
 type run struct {
 	appends []*Append
 	batches [][]byte
@@ -15,18 +17,22 @@ type run struct {
 	records int64
 	base    Offset // of the first batch
 	end     Offset // after the last batch
+	noted   bool   // the producers' table remembers what it was before
 }
+
+var runs = sync.Pool{New: func() any { return new(run) }}
 
 func (r *run) reset() {
 	clear(r.appends) // do not keep callers' memory alive
 	clear(r.batches)
 	r.appends, r.batches = r.appends[:0], r.batches[:0]
-	r.bytes, r.records = 0, 0
+	r.bytes, r.records, r.noted = 0, 0, false
 }
 
 // write brings a list of appends into the log: as few file writes as rolls
 // allow, normally one. Caller holds mu. Each append gets its own answer.
 func (l *Log) write(first *Append) {
+	l.mu.run = runs.Get().(*run)
 	for a := first; a != nil; a = a.next {
 		a.Start = l.Start()
 		if err := l.gather(a); err != nil {
@@ -34,6 +40,8 @@ func (l *Log) write(first *Append) {
 		}
 	}
 	l.flush()
+	runs.Put(l.mu.run)
+	l.mu.run = nil
 }
 
 // gather checks one append against the state of the log, stamps it, and adds
@@ -53,16 +61,15 @@ func (l *Log) gather(a *Append) error {
 	if int64(len(a.Batch)) > c.SegmentBytes {
 		return fmt.Errorf("%w: %d bytes, segment.bytes=%d", ErrTooLarge, len(a.Batch), c.SegmentBytes)
 	}
-	r := &l.mu.run
+	r := l.mu.run
 	base := l.nextOffset()
 	epoch := a.epoch
 	if a.Follower {
 		if Offset(a.Info.BaseOffset) < base { // L1
 			return fmt.Errorf("%w: batch at %d, end at %d", ErrOffsetOrder, a.Info.BaseOffset, base)
 		}
-		base, epoch = Offset(a.Info.BaseOffset), Epoch(a.Info.LeaderEpoch)
-	}
-	if epoch == NoEpoch {
+		base, epoch = Offset(a.Info.BaseOffset), Epoch(a.Info.LeaderEpoch) // a batch that tells none begins none
+	} else if epoch == NoEpoch {
 		epoch = l.Epoch()
 	}
 	if err := l.enterEpochOf(a, epoch, base); err != nil {
@@ -95,9 +102,14 @@ func (l *Log) gather(a *Append) error {
 	a.Base = base
 	if len(r.appends) == 0 {
 		r.base = base
-		l.mu.producers.Begin()
 	}
-	l.mu.producers.Update(a.Info, int64(base), a.Info.MaxTimestamp)
+	if a.Info.ProducerID >= 0 {
+		if !r.noted {
+			l.mu.producers.Begin()
+			r.noted = true
+		}
+		l.mu.producers.Update(a.Info, int64(base), a.Info.MaxTimestamp)
+	}
 	r.appends = append(r.appends, a)
 	r.batches = append(r.batches, a.Batch)
 	r.bytes += int64(len(a.Batch))
@@ -108,7 +120,7 @@ func (l *Log) gather(a *Append) error {
 
 // nextOffset is End with what the run holds already. Caller holds mu.
 func (l *Log) nextOffset() Offset {
-	if r := &l.mu.run; len(r.appends) > 0 {
+	if r := l.mu.run; len(r.appends) > 0 {
 		return r.end
 	}
 	return l.End()
@@ -173,7 +185,7 @@ func (l *Log) checkSequence(a *Append) (known bool, err error) {
 // segment and the producer state are as before, and all appends of the run get
 // the error. Caller holds mu.
 func (l *Log) flush() error {
-	r := &l.mu.run
+	r := l.mu.run
 	if len(r.appends) == 0 {
 		return nil
 	}
@@ -181,19 +193,23 @@ func (l *Log) flush() error {
 	seg := l.active()
 	pos := seg.size.Load()
 	if err := l.writeAt(seg, pos); err != nil {
-		l.mu.producers.Rollback()
+		if r.noted {
+			l.mu.producers.Rollback()
+		}
 		for _, a := range r.appends {
 			a.Err = err
 		}
 		return err
 	}
-	l.mu.producers.Commit()
+	if r.noted {
+		l.mu.producers.Commit()
+	}
 	l.publish(seg, pos)
 	return nil
 }
 
 func (l *Log) writeAt(seg *segment, pos int64) error {
-	r := &l.mu.run
+	r := l.mu.run
 	f, err := seg.file()
 	if err != nil {
 		return l.storageError("append", err)
@@ -227,7 +243,7 @@ func (l *Log) writeAt(seg *segment, pos int64) error {
 // publish moves the rungs up over bytes that are in the file, and gives the
 // journal its copy, in log order since mu is held.
 func (l *Log) publish(seg *segment, pos int64) {
-	r := &l.mu.run
+	r := l.mu.run
 	c := l.config.Load()
 	at := pos
 	var indexErr error
@@ -245,7 +261,9 @@ func (l *Log) publish(seg *segment, pos int64) {
 		// writes what can be written.
 		l.logger.Warn("index entry not written", "log", l.Dir(), "segment", seg.name(indexSuffix), "error", indexErr)
 	}
-	l.boundaries().put(r.end, seg, at)
+	if h := l.hints.Load(); h != nil {
+		h.put(r.end, seg, at)
+	}
 	before := l.end.Swap(int64(r.end))
 	if before > int64(r.base) {
 		panic(fmt.Sprintf("engine: L1 broken in %s: append at %d, end was %d", l.Dir(), r.base, before))
@@ -267,7 +285,8 @@ func (l *Log) publish(seg *segment, pos int64) {
 	}
 }
 
-// boundaries returns the hints, made at the first use: idle logs have none.
+// boundaries returns the hints, made when they are first asked for: a log that nobody
+// reads has none, and its appends need not touch them.
 func (l *Log) boundaries() *hints {
 	h := l.hints.Load()
 	for h == nil {

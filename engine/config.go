@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"millrace/engine/batch"
@@ -81,6 +82,19 @@ func DefaultConfig() Config {
 		CompactWithin:   math.MaxInt64,
 		DirtyRatio:      0.5,
 	}
+}
+
+var newestConfig atomic.Pointer[Config]
+
+// shared returns settings that say what c says. Logs whose settings are the same mostly
+// get the same ones: every append looks at them, and with a copy for each of thousands
+// of logs none would be in a cache. They are never changed.
+func shared(c Config) *Config {
+	if p := newestConfig.Load(); p != nil && *p == c {
+		return p
+	}
+	newestConfig.Store(&c)
+	return &c
 }
 
 // ConfigError names the key, the value and the limit that it breaks.

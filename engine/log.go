@@ -71,7 +71,7 @@ type Log struct {
 	mu struct {
 		sync.Mutex // the holder appends, rolls, truncates; see the package comment
 		producers  *producers.Table
-		run        run         // what the next write will hold
+		run        *run        // what the next write will hold; nil between writes
 		last       promise     // of the newest write
 		rolled     promise     // of the newest roll: the closed segment is synced
 		failed     error       // a failed write could not be taken back: no more appends
@@ -154,7 +154,7 @@ func (l *Log) Config() Config { return *l.config.Load() }
 func (l *Log) SetConfig(c Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	old := l.config.Swap(&c)
+	old := l.config.Swap(shared(c))
 	l.mu.producers.SetExpiry(c.ProducerExpiry)
 	if old.Durability == PageCache && c.Durability == Sync && !l.closed.Load() {
 		l.mu.last = l.home.Load().addSync()

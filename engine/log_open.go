@@ -64,6 +64,9 @@ func OpenLog(dir string, o LogOptions) (*Log, error) {
 	if o.Journal != nil {
 		return openLog(dir, &o)
 	}
+	if o.Files != nil {
+		o.FS = o.Files.relieved(o.FS)
+	}
 	return openStandalone(dir, &o)
 }
 
@@ -99,7 +102,7 @@ func openLog(dir string, o *LogOptions) (*Log, error) {
 	home := newHome(l, newFolder(o.FS, dir, l, o.Files), o.Journal, journal.LogID{Topic: o.TopicID, Partition: o.Partition}, o.Checkpoint)
 	home.low = o.low
 	l.home.Store(home)
-	l.config.Store(&o.Config)
+	l.config.Store(shared(o.Config))
 	l.retainBelow.Store(noLimit)
 	l.ceiling.Store(noLimit)
 	l.epoch.Store(int32(NoEpoch))
