@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"millrace/engine"
 )
 
 // listener takes connections on one address. Its goroutine ends when the socket
@@ -66,11 +68,12 @@ type connections struct {
 	open    map[*conn]struct{}
 	perIP   map[string]int
 	closed  bool
+	most    int // by the descriptors that the process may have
 	running sync.WaitGroup
 }
 
 func newConnections() *connections {
-	return &connections{open: map[*conn]struct{}{}, perIP: map[string]int{}}
+	return &connections{open: map[*conn]struct{}{}, perIP: map[string]int{}, most: engine.Sockets()}
 }
 
 // admit starts serving a connection, or closes it at once.
@@ -103,6 +106,8 @@ func (s *connections) add(c *conn, config *SocketConfig) string {
 		return "stopping"
 	case len(s.open) >= config.MaxConnections:
 		return "max.connections=" + strconv.Itoa(config.MaxConnections) + " is reached"
+	case len(s.open) >= s.most:
+		return strconv.Itoa(s.most) + " are open, and the logs need what descriptors are left; raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= of the service) for more"
 	case s.perIP[c.ip] >= perIP:
 		return "max.connections.per.ip=" + strconv.Itoa(perIP) + " is reached for " + c.ip
 	}

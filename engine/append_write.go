@@ -68,9 +68,8 @@ func (l *Log) gather(a *Append) error {
 		if Offset(a.Info.BaseOffset) < base { // L1
 			return fmt.Errorf("%w: batch at %d, end at %d", ErrOffsetOrder, a.Info.BaseOffset, base)
 		}
-		base, epoch = Offset(a.Info.BaseOffset), Epoch(a.Info.LeaderEpoch)
-	}
-	if epoch == NoEpoch {
+		base, epoch = Offset(a.Info.BaseOffset), Epoch(a.Info.LeaderEpoch) // a batch that tells none begins none
+	} else if epoch == NoEpoch {
 		epoch = l.Epoch()
 	}
 	if err := l.enterEpochOf(a, epoch, base); err != nil {

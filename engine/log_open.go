@@ -64,6 +64,9 @@ func OpenLog(dir string, o LogOptions) (*Log, error) {
 	if o.Journal != nil {
 		return openLog(dir, &o)
 	}
+	if o.Files != nil {
+		o.FS = o.Files.relieved(o.FS)
+	}
 	return openStandalone(dir, &o)
 }
 

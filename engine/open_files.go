@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"millrace/engine/vfs"
 )
@@ -70,25 +68,20 @@ func (f *FileSet) Stats() FileStats {
 // FileStats returns the figures of the Store's open segment files.
 func (s *Store) FileStats() FileStats { return s.files.Stats() }
 
-// openFile opens a segment's file. When the system has no
-// descriptor left, files are closed and it is tried once more.
+// openFile opens a segment's file.
 func (f *folder) openFile(name string, flag int) (vfs.File, error) {
 	f.moving.RLock()
 	defer f.moving.RUnlock()
 	file, err := f.open(name, flag)
-	if !noDescriptors(err) {
-		return file, err
+	if vfs.NoDescriptors(err) {
+		return nil, fmt.Errorf("%w: RLIMIT_NOFILE is %d (ulimit -n, LimitNOFILE= of the service); it is tried again at the next use", err, openFileLimit())
 	}
-	if f.files != nil && f.files.relieve(relievedFiles) > 0 {
-		if file, err = f.open(name, flag); !noDescriptors(err) {
-			return file, err
-		}
-	}
-	return nil, fmt.Errorf("%w: RLIMIT_NOFILE is %d (ulimit -n, LimitNOFILE= of the service); it is tried again at the next use", err, openFileLimit())
+	return file, err
 }
 
-func noDescriptors(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+// relieved is fsys, which closes files of the set where it finds no descriptor.
+func (f *FileSet) relieved(fsys vfs.FS) vfs.FS {
+	return vfs.Relieved(fsys, func() bool { return f.relieve(relievedFiles) > 0 })
 }
 
 // add enters a segment whose file was just opened, and closes another one if there are

@@ -72,6 +72,12 @@ func reserved(have int64) int64 { return min(reservedFiles, have/reservedShare) 
 // segmentFiles is how many segment files may be open, of however many logs.
 func segmentFiles(have int64) int { return int(max(1, min(have-reserved(have), maxSegmentFiles))) }
 
+// Sockets is how many of the descriptors allowed clients may have, so that the logs, which can do with few, find those (F127).
+func Sockets() int {
+	have := openFileLimit()
+	return int(max(1, have-max(leastFiles, have/4)))
+}
+
 // indexFiles is how many indexes may keep their file open.
 func indexFiles(have int64) int {
 	return int(max(1, min(defaultIndexMaps, reserved(have)*defaultIndexMaps/reservedFiles)))

@@ -280,3 +280,25 @@ func TestEpochAboveWhatIsReplayed(t *testing.T) {
 	}
 	closeStore(t, s)
 }
+
+// Claim (L6): the replay of a batch that tells no epoch leaves the epoch alone that was on disk before the power was cut.
+// Method: the only batch of the first epoch lies behind one without an epoch; both are lost but for the journal; truncate to where the epoch had not begun.
+func TestReplayOfABatchWithoutAnEpoch(t *testing.T) {
+	disk := faultfs.New(t)
+	l := openTestLog(t, disk.Session(), smallLog())
+	if err := l.Append(leaderAppend(newBatch(1000, []string{"none"})), NoEpoch); err != nil {
+		t.Fatal(err)
+	}
+	b := newBatch(1000, []string{"first"})
+	batch.Stamp(b, 4, 0)
+	if err := l.Append(followerAppend(b), NoEpoch); err != nil {
+		t.Fatal(err)
+	}
+	disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
+	_ = l.Close()
+	l = openTestLog(t, disk.Session(), smallLog())
+	if got := l.epochs.All(); l.End() != 5 || len(got) != 1 || got[0].Start != 4 {
+		t.Fatalf("the log ends at %d; epochs %v, want one from 4 on", l.End(), got)
+	}
+	closeLog(t, l)
+}

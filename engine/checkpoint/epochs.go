@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"millrace/engine/vfs"
 )
@@ -30,6 +31,18 @@ type Epochs struct {
 	dir   string
 	list  []EpochStart
 	dirty bool // memory is ahead of the file
+
+	begins atomic.Int64 // of the newest epoch; every append looks at it
+}
+
+// keep makes list the history. Caller holds mu.
+func (e *Epochs) keep(list []EpochStart, dirty bool) {
+	e.list, e.dirty = list, dirty
+	begins := int64(0)
+	if n := len(list); n > 0 {
+		begins = list[n-1].Start
+	}
+	e.begins.Store(begins)
 }
 
 // OpenEpochs reads the history in a log's folder; a missing file is an empty one. With
@@ -53,8 +66,9 @@ func OpenEpochs(fsys vfs.FS, dir string) (*Epochs, error) {
 		return true
 	})
 	if err != nil {
-		e.list, e.dirty = nil, true
+		e.list = nil
 	}
+	e.keep(e.list, err != nil)
 	return e, err
 }
 
@@ -93,8 +107,7 @@ func (e *Epochs) note(epoch int32, start int64) {
 		return
 	}
 	keep := sort.Search(len(e.list), func(i int) bool { return e.list[i].Epoch >= epoch || e.list[i].Start >= start })
-	e.list = append(slices.Clip(e.list[:keep]), EpochStart{epoch, start})
-	e.dirty = true
+	e.keep(append(slices.Clip(e.list[:keep]), EpochStart{epoch, start}), true)
 }
 
 // Flush writes the file if memory is ahead of it.
@@ -110,7 +123,7 @@ func (e *Epochs) change(f func()) error {
 		return nil
 	}
 	if err := WriteFile(e.fs, filepath.Join(e.dir, EpochsName), e.encode()); err != nil {
-		e.list, e.dirty = old, wasDirty
+		e.keep(old, wasDirty)
 		return fmt.Errorf("%s: %w", e.dir, err)
 	}
 	e.dirty = false
@@ -181,12 +194,7 @@ func (e *Epochs) Latest() (epoch int32, start int64, ok bool) {
 }
 
 // Above tells whether the newest epoch begins above offset.
-func (e *Epochs) Above(offset int64) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := len(e.list)
-	return n > 0 && e.list[n-1].Start > offset
-}
+func (e *Epochs) Above(offset int64) bool { return e.begins.Load() > offset }
 
 // All returns a copy of the history, ascending.
 func (e *Epochs) All() []EpochStart {
@@ -200,7 +208,7 @@ func (e *Epochs) TruncateEnd(end int64) error {
 	return e.change(func() {
 		keep := sort.Search(len(e.list), func(i int) bool { return e.list[i].Start >= end })
 		if keep < len(e.list) {
-			e.list, e.dirty = e.list[:keep:keep], true
+			e.keep(e.list[:keep:keep], true)
 		}
 	})
 }
@@ -215,7 +223,7 @@ func (e *Epochs) TruncateStart(start int64) error {
 		}
 		rest := slices.Clone(e.list[after-1:])
 		rest[0].Start = start
-		e.list, e.dirty = rest, true
+		e.keep(rest, true)
 	})
 }
 
@@ -223,7 +231,7 @@ func (e *Epochs) TruncateStart(start int64) error {
 func (e *Epochs) Clear() error {
 	return e.change(func() {
 		if len(e.list) > 0 {
-			e.list, e.dirty = nil, true
+			e.keep(nil, true)
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package faultfs
 
-import "slices"
+import (
+	"slices"
+
+	"millrace/engine/vfs"
+)
 
 // SyncDir is vfs.FS.
 func (s *Session) SyncDir(name string) error {
@@ -20,7 +24,7 @@ func (s *Session) SyncDir(name string) error {
 		syncNames(n.unnamed)
 		n.diskMtime = n.mtime
 		d.clean(n)
-	case !isCut(err):
+	case !isCut(err) && !vfs.NoDescriptors(err): // else the folder was not even opened
 		d.loseNames(n)
 	}
 	return d.cutIf(err)
@@ -40,6 +44,9 @@ func (s *Session) SyncFS(dir string) error {
 	err := d.begin(Op{Kind: OpSyncFS, Name: dir})
 	if isCut(err) {
 		return d.cutIf(err)
+	}
+	if vfs.NoDescriptors(err) {
+		return err
 	}
 	d.sampleAll()
 	for _, n := range d.dirty {
