@@ -329,6 +329,9 @@ func TestPageCacheFlushes(t *testing.T) {
 
 // Claim: a steady append allocates nothing.
 func TestAppendAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector empties pools at random")
+	}
 	for _, durability := range []Durability{PageCache, Sync} {
 		c := DefaultConfig()
 		c.Durability = durability

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,5 +103,26 @@ func TestNewestSnapshotWhereTheOneBeforeIsDamaged(t *testing.T) {
 	writeFile(t, disk, names[0], nil)
 	l = openTestLog(t, disk.Session(), smallLog(), soon)
 	requireDuplicate(t, l)
+	closeLog(t, l)
+}
+
+// Claim: a write that fails takes back what it noted of producers, and nothing of an earlier write.
+// Method: after a producer's batch is stored, a write without a producer fails on a full disk, then one with another producer.
+func TestFailedWriteForgetsItsOwnProducers(t *testing.T) {
+	d := faultfs.New(t)
+	l := openTestLog(t, d, smallLog(), soon)
+	fail(t, l.Append(silent(), 0))
+	other := func() *Append { return leaderAppend(newBatch(1000, []string{"two"}, batch.Producer(8, 0, 0))) }
+	for _, a := range []*Append{leaderAppend(newBatch(1000, []string{"none"})), other()} {
+		d.Fail(faultfs.Fault{Kind: faultfs.OpWrite, Pattern: "*.log", Err: syscall.ENOSPC, Times: 1})
+		if err := l.Append(a, 0); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("a full disk: %v", err)
+		}
+		requireDuplicate(t, l)
+	}
+	a := other()
+	if err := l.Append(a, 0); err != nil || a.Duplicate || a.Base != 1 {
+		t.Fatalf("sent again after it failed: %v, duplicate %v, base %d", err, a.Duplicate, a.Base)
+	}
 	closeLog(t, l)
 }
