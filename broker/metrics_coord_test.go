@@ -11,6 +11,11 @@ import (
 func TestCoordinationIsMeasured(t *testing.T) {
 	b := startBroker(t, withAdmin)
 	before := b.scrape()
+	b.eventually("the start is over", func() bool {
+		last := before
+		before = b.scrape()
+		return before["kafka_controller_kafkacontroller_activecontrollercount"] == 1 && before["millrace_coordination_watches"] == last["millrace_coordination_watches"]
+	})
 	before.expect(t, scraped{
 		"kafka_controller_kafkacontroller_activecontrollercount": 1, "millrace_controller_epoch": 1, "kafka_controller_kafkacontroller_activebrokercount": 1,
 		"kafka_controller_kafkacontroller_offlinepartitionscount": 0, "kafka_controller_kafkacontroller_topicstodeletecount": 0,

@@ -205,6 +205,7 @@ func (s *Service) RegisterBroker(ctx context.Context, b coord.Broker) error {
 	s.mu.epoch = min(s.mu.epoch, 0) // the node is written anew
 	err := s.join()
 	s.mu.Unlock()
+	s.Status() // for who asks first while something is being changed
 	if errors.As(err, new(*damaged)) {
 		return fmt.Errorf("broker %d is not registered: %w", b.ID, err)
 	}
