@@ -125,7 +125,7 @@ func ParseSnapshotName(name string) (offset int64, ok bool) {
 // Who deletes the batches behind it syncs it first.
 func (t *Table) WriteSnapshot(fsys vfs.FS, dir string, offset int64) (err error) {
 	path := filepath.Join(dir, SnapshotName(offset))
-	f, err := fsys.OpenFile(path+".tmp", os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := createAnew(fsys, path+".tmp")
 	if err != nil {
 		return fmt.Errorf("producer snapshot: %w", err)
 	}
@@ -137,6 +137,20 @@ func (t *Table) WriteSnapshot(fsys vfs.FS, dir string, offset int64) (err error)
 		return fmt.Errorf("producer snapshot: %w", err)
 	}
 	return nil
+}
+
+// createAnew makes a file that has never held anything else. One of that name may be left from a rename that a loss of power took back; were
+// it emptied and written again, unsynced, the next loss of power could keep the new rename alone and bring its former bytes back, which are whole.
+func createAnew(fsys vfs.FS, name string) (vfs.File, error) {
+	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	f, err := fsys.OpenFile(name, flag)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := fsys.Remove(name); err != nil {
+		return nil, err
+	}
+	return fsys.OpenFile(name, flag)
 }
 
 // Snapshots lists the offsets of the snapshots in dir, ascending.
