@@ -111,10 +111,10 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 	return nil
 }
 
-// client is one that outlives the server: it tries until it is answered.
+// client is one that outlives the server: it tries until it is answered, or the episode is over.
 func (k *kills) client(opts ...kgo.Opt) *kgo.Client {
 	cl, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(k.server.address), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
+		kgo.WithContext(k.ctx), kgo.SeedBrokers(k.server.address), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }), kgo.RequestRetries(1 << 20),
 		kgo.MetadataMinAge(20 * time.Millisecond), kgo.RetryTimeout(time.Minute), kgo.UnknownTopicRetries(-1),
 	}, opts...)...)
