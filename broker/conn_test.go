@@ -279,6 +279,24 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
+// Claim (F127): clients get no more descriptors than leave the logs some, whatever max.connections says.
+// Method: places for two; a third connection.
+func TestField_F127_ClientsLeaveDescriptors(t *testing.T) {
+	b := startBroker(t)
+	b.conns.mu.Lock()
+	b.conns.most = len(b.conns.open) + 2
+	b.conns.mu.Unlock()
+	b.dial().ask(kmsg.NewPtrApiVersionsRequest(), 0)
+	b.dial().ask(kmsg.NewPtrApiVersionsRequest(), 0)
+	third := b.dial()
+	if _, _, err := third.tryRead(5 * time.Second); err == nil || isTimeout(err) {
+		t.Error("a third connection was taken")
+	}
+	if b.log.count("RLIMIT_NOFILE (ulimit -n") == 0 {
+		t.Error("no line names the limit")
+	}
+}
+
 // Claim: a panic in a handler costs its connection, with the stack in the log,
 // and nothing else.
 // Method: a handler that panics.

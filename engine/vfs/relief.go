@@ -32,58 +32,44 @@ type relievedBatches struct {
 	batchSyncer
 }
 
-func (r *relieved) again(err error) bool { return NoDescriptors(err) && r.relieve() }
+// do does an operation, and once more if it found no descriptor and there are some now.
+func (r *relieved) do(op func() error) error {
+	err := op()
+	if NoDescriptors(err) && r.relieve() {
+		err = op()
+	}
+	return err
+}
 
 // OpenFile is FS.
-func (r *relieved) OpenFile(name string, flag int) (File, error) {
-	f, err := r.FS.OpenFile(name, flag)
-	if r.again(err) {
-		f, err = r.FS.OpenFile(name, flag)
-	}
+func (r *relieved) OpenFile(name string, flag int) (f File, err error) {
+	err = r.do(func() error { f, err = r.FS.OpenFile(name, flag); return err })
 	return f, err
 }
 
 // OpenDirect is FS.
-func (r *relieved) OpenDirect(name string) (File, bool, error) {
-	f, direct, err := r.FS.OpenDirect(name)
-	if r.again(err) {
-		f, direct, err = r.FS.OpenDirect(name)
-	}
+func (r *relieved) OpenDirect(name string) (f File, direct bool, err error) {
+	err = r.do(func() error { f, direct, err = r.FS.OpenDirect(name); return err })
 	return f, direct, err
 }
 
 // ReadDir is FS.
-func (r *relieved) ReadDir(name string) ([]DirEntry, error) {
-	list, err := r.FS.ReadDir(name)
-	if r.again(err) {
-		list, err = r.FS.ReadDir(name)
-	}
+func (r *relieved) ReadDir(name string) (list []DirEntry, err error) {
+	err = r.do(func() error { list, err = r.FS.ReadDir(name); return err })
 	return list, err
 }
 
 // RemoveAll is FS.
 func (r *relieved) RemoveAll(name string) error {
-	err := r.FS.RemoveAll(name)
-	if r.again(err) {
-		err = r.FS.RemoveAll(name)
-	}
-	return err
+	return r.do(func() error { return r.FS.RemoveAll(name) })
 }
 
 // SyncDir is FS.
 func (r *relieved) SyncDir(name string) error {
-	err := r.FS.SyncDir(name)
-	if r.again(err) {
-		err = r.FS.SyncDir(name)
-	}
-	return err
+	return r.do(func() error { return r.FS.SyncDir(name) })
 }
 
 // SyncFS is FS.
 func (r *relieved) SyncFS(dir string) error {
-	err := r.FS.SyncFS(dir)
-	if r.again(err) {
-		err = r.FS.SyncFS(dir)
-	}
-	return err
+	return r.do(func() error { return r.FS.SyncFS(dir) })
 }
