@@ -96,9 +96,7 @@ func TestShortTimeIndexIsMadeAgain(t *testing.T) {
 	o := quiet(disk.Session(), "/a")
 	o.Defaults = smallLog()
 	o.Defaults.SegmentBytes = 1 << 20
-	s := openStore(t, o)
-	create(t, s, spec("t", 1, 1))
-	l := s.Log("t", 0)
+	s, l := openOne(t, o)
 	putTimed(t, l, 20) // the largest timestamp lies in the middle
 	for range 20 {
 		if err := l.Append(leaderAppend(newBatch(5, []string{valueOf(0)})), 0); err != nil {
@@ -155,9 +153,7 @@ func TestNamesAreNotSyncedUnderAFormerName(t *testing.T) {
 	o := quiet(disk, "/a")
 	o.Defaults = smallLog()
 	o.Defaults.Durability = PageCache
-	s := openStore(t, o)
-	create(t, s, spec("t", 1, 1))
-	l := s.Log("t", 0)
+	s, l := openOne(t, o)
 	putTimed(t, l, 20)
 	names := &l.home.Load().names
 	if names.made.Load() == names.done.Load() {

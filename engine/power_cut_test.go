@@ -58,9 +58,7 @@ func TestAppendAfterAFailedTruncation(t *testing.T) {
 			disk := faultfs.New(t)
 			o := quiet(disk, "/a")
 			o.Defaults = smallLog()
-			s := openStore(t, o)
-			create(t, s, spec("t", 1, 1))
-			l := s.Log("t", 0)
+			s, l := openOne(t, o)
 			putN(t, l, 30)
 			disk.FailOperation(n)
 			err := l.TruncateTo(to)
@@ -91,9 +89,7 @@ func TestTimesOfTheSegmentBelowTheRecoveryPoint(t *testing.T) {
 				o := quiet(disk.Session(), "/a")
 				o.Defaults = smallLog()
 				o.Defaults.SegmentBytes, o.Defaults.IndexInterval = 1<<20, interval
-				s := openStore(t, o)
-				create(t, s, spec("t", 1, 1))
-				l := s.Log("t", 0)
+				s, l := openOne(t, o)
 				putTimed(t, l, before)
 				if err := l.active().syncIndexes(); err != nil {
 					t.Fatal(err)
@@ -169,9 +165,7 @@ func TestStartAtASegmentStays(t *testing.T) {
 	disk := faultfs.New(t)
 	o := quiet(disk.Session(), "/a")
 	o.Defaults = smallLog()
-	s := openStore(t, o)
-	create(t, s, spec("t", 1, 1))
-	l := s.Log("t", 0)
+	s, l := openOne(t, o)
 	putN(t, l, 30)
 	start := (*l.segments.Load())[2].base
 	if err := l.SetStart(start); err != nil {
@@ -279,9 +273,7 @@ func TestFormerSnapshotsDoNotComeBack(t *testing.T) {
 			o := quiet(disk.Session(), "/a")
 			o.Defaults = smallLog()
 			o.Defaults.SegmentBytes = 1 << 20 // a roll would sync the folder
-			s := openStore(t, o)
-			create(t, s, spec("t", 1, 1))
-			l := s.Log("t", 0)
+			s, l := openOne(t, o)
 			for range 3 {
 				putN(t, l, 4)
 				if err := s.Checkpoint(); err != nil {

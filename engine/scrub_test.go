@@ -314,9 +314,7 @@ func TestScrubOnRealFiles(t *testing.T) {
 	o := quiet(vfs.OS(), dir)
 	o.Defaults = smallLog()
 	o.OnDamage = found.add
-	s := openStore(t, o)
-	create(t, s, spec("t", 1, 1))
-	l := s.Log("t", 0)
+	s, l := openOne(t, o)
 	putN(t, l, 60)
 	list := *l.segments.Load()
 	spoil := func(name string, at int64) {
@@ -360,9 +358,7 @@ func TestScrubDoubtsLargeLengths(t *testing.T) {
 		var found findings
 		o := scrubbed(disk, &found)
 		o.Defaults.SegmentBytes, o.Defaults.IndexBytes = 8<<20, 1<<20
-		s := openStore(t, o)
-		create(t, s, spec("t", 1, 1))
-		l := s.Log("t", 0)
+		s, l := openOne(t, o)
 		for i := range 40 {
 			put(t, l, strings.Repeat("x", 100<<10+3<<20*(i%4/3)))
 		}

@@ -79,9 +79,7 @@ func TestLogOfAFailedResetAnswersAndGoes(t *testing.T) {
 			disk := faultfs.New(t)
 			o := quiet(disk, "/a")
 			o.Defaults = smallLog()
-			s := openStore(t, o)
-			create(t, s, spec("t", 1, 1))
-			l := s.Log("t", 0)
+			s, l := openOne(t, o)
 			putN(t, l, 30)
 			if err := l.SetStart(10); err != nil {
 				t.Fatal(err)
@@ -145,9 +143,7 @@ func TestEpochsAfterAFailedTruncation(t *testing.T) {
 				disk := faultfs.New(t)
 				o := quiet(disk, "/a")
 				o.Defaults = smallLog()
-				s := openStore(t, o)
-				create(t, s, spec("t", 1, 1))
-				l := s.Log("t", 0)
+				s, l := openOne(t, o)
 				putN(t, l, 10)
 				if err := errors.Join(l.SetEpoch(2), l.SetStart(5)); err != nil {
 					t.Fatal(err)

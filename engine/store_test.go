@@ -58,6 +58,14 @@ func create(t testing.TB, s *Store, specs ...LogSpec) {
 	}
 }
 
+// openOne opens a store that holds one log, partition 0 of t.
+func openOne(t testing.TB, o StoreOptions) (*Store, *Log) {
+	t.Helper()
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, 1))
+	return s, s.Log("t", 0)
+}
+
 // add appends one record and waits for its ack.
 func add(l *Log, value string) error {
 	b := batch.NewBuilder(batch.None, 0)

@@ -40,6 +40,18 @@ type victim struct {
 	cmd  *exec.Cmd
 }
 
+// newVictim starts one on a port that was free.
+func newVictim(t *testing.T) *victim {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &victim{t: t, addr: l.Addr().String(), dir: t.TempDir()}
+	l.Close()
+	v.start()
+	return v
+}
+
 func (v *victim) start() {
 	v.t.Helper()
 	v.cmd = exec.Command(os.Args[0], "coordinator", "--override", "clientPortAddress=127.0.0.1", "--override", "clientPort="+v.addr[strings.LastIndex(v.addr, ":")+1:],
@@ -177,13 +189,7 @@ func TestCoordinatorKilled(t *testing.T) {
 	}
 	t.Logf("MILLRACE_SEED=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &victim{t: t, addr: l.Addr().String(), dir: t.TempDir()}
-	l.Close()
-	v.start()
+	v := newVictim(t)
 	defer func() { v.kill() }()
 	c := v.dial(time.Minute)
 	for _, path := range []string{"/x", "/y", "/z", "/last"} {
@@ -284,13 +290,7 @@ func (v *victim) whole(c *zkclient.Client, acked []string) {
 // neither who asked meanwhile nor who could only ask afterwards.
 // Method: SIGSTOP for three time-outs of sessions that then go on.
 func TestCoordinatorStopped(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &victim{t: t, addr: l.Addr().String(), dir: t.TempDir()}
-	l.Close()
-	v.start()
+	v := newVictim(t)
 	defer func() { v.kill() }()
 	const timeout = 2 * time.Second
 	clients := []*zkclient.Client{v.dial(timeout), v.dial(timeout)}
