@@ -222,7 +222,7 @@ func TestMovingBrokerProcess(t *testing.T) {
 func startMoving(t *testing.T, dirs []string) (address string, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMovingBrokerProcess$", "-test.count=1")
-	cmd.Env = append(os.Environ(), movingBroker+"="+strings.Join(dirs, ","))
+	cmd.Env = append(os.Environ(), movingBroker+"="+strings.Join(dirs, ","), "TMPDIR="+t.TempDir()) // who is killed cleans nothing up
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -115,38 +115,44 @@ func quotaEntityOf(parts []kmsg.AlterClientQuotasRequestEntryEntity) (e coord.Qu
 // checkQuotaOps says what is wrong with keys and values. Taking away what is not there,
 // or what nobody knows, is fine.
 func checkQuotaOps(e coord.QuotaEntity, ops []kmsg.AlterClientQuotasRequestEntryOp) string {
+	for i := range ops {
+		if op := &ops[i]; !op.Remove {
+			if err := CheckQuota(e, op.Key, op.Value); err != nil {
+				return err.Error()
+			}
+		}
+	}
+	return ""
+}
+
+// CheckQuota refuses a quota that the entity cannot have, or a value that it cannot be.
+func CheckQuota(e coord.QuotaEntity, key string, value float64) error {
 	known := quotaKeysOfClients
 	if e.IP.Given {
 		known = quotaKeysOfIPs
 	}
-	for i := range ops {
-		op := &ops[i]
-		if op.Remove {
-			continue
-		}
-		kind, ok := known[op.Key]
-		if !ok {
-			return fmt.Sprintf("%s has no quota %q, only %s", entityText(e), op.Key, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		}
-		limit := math.MaxFloat64
-		switch kind {
-		case TypeLong:
-			limit = math.MaxInt64
-		case TypeInt:
-			limit = math.MaxInt32
-		}
-		switch {
-		case !(op.Value > 0):
-			return fmt.Sprintf("quota %s is %v, it must be greater than 0", op.Key, op.Value)
-		case op.Value > limit:
-			return fmt.Sprintf("quota %s is %v, more than its type %s holds", op.Key, op.Value, kind)
-		case kind != TypeDouble && math.Abs(op.Value-math.Round(op.Value)) > quotaEpsilon:
-			return fmt.Sprintf("quota %s is %v, it must be a whole number", op.Key, op.Value)
-		case kind != TypeDouble && math.Round(op.Value) == 0:
-			return fmt.Sprintf("quota %s is %v, it must be at least 1", op.Key, op.Value)
-		}
+	kind, ok := known[key]
+	if !ok {
+		return fmt.Errorf("%s has no quota %q, only %s", entityText(e), key, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
-	return ""
+	limit := math.MaxFloat64
+	switch kind {
+	case TypeLong:
+		limit = math.MaxInt64
+	case TypeInt:
+		limit = math.MaxInt32
+	}
+	switch {
+	case !(value > 0):
+		return fmt.Errorf("quota %s is %v, it must be greater than 0", key, value)
+	case value > limit:
+		return fmt.Errorf("quota %s is %v, more than its type %s holds", key, value, kind)
+	case kind != TypeDouble && math.Abs(value-math.Round(value)) > quotaEpsilon:
+		return fmt.Errorf("quota %s is %v, it must be a whole number", key, value)
+	case kind != TypeDouble && math.Round(value) == 0:
+		return fmt.Errorf("quota %s is %v, it must be at least 1", key, value)
+	}
+	return nil
 }
 
 // quotaEpsilon is how far from a whole number a value may lie that went through

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"millrace/wire"
@@ -21,6 +23,23 @@ func TopicKeys() []TopicKey { return documented(topicTable) }
 func CheckTopicConfig(settings map[string]string) error {
 	_, err := checkNamed(topicTable, settings, wire.ErrInvalidConfig)
 	return err
+}
+
+// CheckBrokerConfig refuses settings that one broker, or all of them, cannot be given while they run.
+func CheckBrokerConfig(settings map[string]string, all bool) error {
+	scope, c := dynamicBroker, DefaultConfig()
+	if all {
+		scope = dynamicCluster
+	}
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if LookupConfigKey(key) == nil {
+			return fmt.Errorf("unknown broker config %q", key)
+		}
+		if err := c.setDynamic(key, settings[key], scope); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // GroupKeys returns every setting of a group that has an effect.

@@ -20,6 +20,14 @@ func (l *Log) flushDue(c *Config, records int64) bool {
 	return false
 }
 
+// flushSoon has the log synced in the background now. Caller holds mu, and the log is not closed.
+func (l *Log) flushSoon() {
+	if t := l.mu.flushTimer; t == nil || !t.Stop() { // else it is that one's place among the flushes
+		l.flushes.Add(1)
+	}
+	l.mu.flushTimer = time.AfterFunc(0, l.flushNow)
+}
+
 func (l *Log) flushNow() {
 	defer l.flushes.Done()
 	l.mu.Lock()
@@ -29,6 +37,6 @@ func (l *Log) flushNow() {
 		return // Close syncs
 	}
 	if err := l.Sync(); err != nil {
-		l.logger.Error("flush.ms: sync failed", "log", l.Dir(), "error", err)
+		l.logger.Error("sync in the background failed", "log", l.Dir(), "error", err)
 	}
 }

@@ -54,6 +54,9 @@ type Log struct {
 	// within Durable: below it, the bytes are synced in their own segment and
 	// do not need the journal any more. It is the recovery point.
 	start, synced, durable, end atomic.Int64
+	// vouched is what page-cache mode had acknowledged when the log was switched to sync: readers have seen it, so Safe is not below. A
+	// truncation lowers it with Durable.
+	vouched atomic.Int64
 	// A truncation lowers the recovery point on disk before it cuts anything,
 	// while the journal may still raise synced: this holds it down meanwhile.
 	ceiling atomic.Int64
@@ -105,13 +108,14 @@ func (l *Log) Durable() Offset {
 func (l *Log) End() Offset { return Offset(l.end.Load()) }
 
 // Safe is the offset below which everything is as safe as this log's durability
-// promises: Durable when synced, End in page-cache mode. Who shows readers nothing
-// above it never has them see an offset that is given out again (L5).
+// promises: Durable when synced, End in page-cache mode; a switch from page-cache
+// to sync does not lower it. Who shows readers nothing above it never has them see
+// an offset that is given out again (L5).
 func (l *Log) Safe() Offset {
 	if l.config.Load().Durability == PageCache {
 		return l.End()
 	}
-	return l.Durable()
+	return max(l.Durable(), Offset(min(l.vouched.Load(), l.end.Load())))
 }
 
 // RecoveryPoint is the offset below which all bytes are synced in their
@@ -149,15 +153,21 @@ func (l *Log) Size() int64 {
 func (l *Log) Config() Config { return *l.config.Load() }
 
 // SetConfig changes the settings. Those about segments hold from the next
-// segment on. From page-cache to sync: what was appended before is synced by
-// the round of the next append, so an ack never covers an unsynced gap.
+// segment on. From page-cache to sync: what was appended before is synced in the
+// background at once, and in any case by the round of the next append, so an ack
+// never covers an unsynced gap; it stays readable meanwhile.
 func (l *Log) SetConfig(c Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	old := l.config.Swap(shared(c))
+	synced := l.config.Load().Durability == PageCache && c.Durability == Sync
+	if synced {
+		raise(&l.vouched, l.end.Load()) // before anyone may ask by the new rule
+	}
+	l.config.Store(shared(c))
 	l.mu.producers.SetExpiry(c.ProducerExpiry)
-	if old.Durability == PageCache && c.Durability == Sync && !l.closed.Load() {
+	if synced && !l.closed.Load() {
 		l.mu.last = l.home.Load().addSync()
+		l.flushSoon()
 	}
 }
 

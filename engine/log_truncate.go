@@ -290,6 +290,9 @@ func (l *Log) forget(end Offset, from int64) error {
 	if l.synced.Load() > int64(end) {
 		l.synced.Store(int64(end))
 	}
+	if l.vouched.Load() > int64(end) {
+		l.vouched.Store(int64(end))
+	}
 	l.mu.last, l.mu.unflushed = t, 0
 	return l.wait(t)
 }

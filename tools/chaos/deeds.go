@@ -316,7 +316,8 @@ func (l *life) truncate(m *model, log *engine.Log) {
 		m.start, m.mayStart = min(m.start, o), max(m.mayStart, o)
 		return
 	}
-	if m.certain && (log.End() > max(o, log.Start()) || log.End() < kept && log.Start() < kept || log.Start() > start) {
+	// Where nothing has to be below o, the log may have begun above it already, and begins anew at o then.
+	if m.certain && (log.End() > max(o, log.Start()) || log.End() < kept && log.Start() < kept || log.Start() > start && kept > 0) {
 		failf("truncation of %v, [%d, %d), to %d left [%d, %d); what lies below %d should stay", m, start, end, o, log.Start(), log.End(), kept)
 	}
 	m.dropFrom(log.End(), false)
@@ -418,7 +419,10 @@ func (l *life) configure(m *model, _ *engine.Log) {
 		if x.topic == m.topic {
 			x.config = c
 			if log := l.store.Log(x.topic, x.partition); log != nil {
-				log.SetConfig(c)
+				shown := log.Safe()
+				if log.SetConfig(c); log.Safe() < shown {
+					failf("L5: readers of %v ended at %d and end at %d with other settings", x, shown, log.Safe())
+				}
 			}
 		}
 	}

@@ -64,6 +64,7 @@ With --offsets-decoder commits and classic groups are shown as JSON in Kafka's w
 of the records of next-generation groups the key is, and the value is base64.`,
 		Example: `  millrace dump-log data/t-0/00000000000000000000.log --print-data-log
   millrace dump-log --files data/t-0/00000000000000000000.index --index-sanity-check
+  millrace dump-log check data
   millrace dump-log check data/t-0
   millrace dump-log repair data/t-0 --dry-run`,
 	}
@@ -81,33 +82,42 @@ of the records of next-generation groups the key is, and the value is base64.`,
 
 func newDumpCheck() *cobra.Command {
 	return &cobra.Command{
-		Use:   "check FOLDER|FILE...",
+		Use:   "check DATA_DIR|FOLDER|FILE...",
 		Short: "Read every batch, index and snapshot and say what is damaged; nothing is changed",
 		Long: `Read every batch of a partition's folder down to its records, its indexes and its
-snapshots, and say what is wrong. Nothing is changed. Exit status 1 if records are
+snapshots, and say what is wrong; of a data directory, each folder in it. Nothing is changed. Exit status 1 if records are
 damaged or gone; an index or snapshot that the broker makes again is only named.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			damaged := 0
-			for _, path := range args {
-				found, err := dump.Check(path)
-				if err != nil {
-					return err
-				}
-				for _, f := range found {
-					fmt.Fprintln(cmd.OutOrStdout(), f)
-					if f.Fatal {
-						damaged++
+			var all error
+			for _, arg := range args {
+				folders, err := dump.Folders(arg)
+				all = errors.Join(all, err)
+				for _, path := range folders {
+					found, err := dump.Check(path)
+					if err != nil {
+						all = errors.Join(all, err)
+						continue
 					}
-				}
-				if len(found) == 0 {
-					fmt.Fprintf(cmd.OutOrStdout(), "ok %s\n", path)
+					for _, f := range found {
+						if len(folders) > 1 {
+							f.File = filepath.Join(filepath.Base(path), f.File)
+						}
+						fmt.Fprintln(cmd.OutOrStdout(), f)
+						if f.Fatal {
+							damaged++
+						}
+					}
+					if len(found) == 0 {
+						fmt.Fprintf(cmd.OutOrStdout(), "ok %s\n", path)
+					}
 				}
 			}
 			if damaged > 0 {
-				return fmt.Errorf("%d places are damaged; 'millrace dump-log repair' saves what is whole", damaged)
+				all = errors.Join(all, fmt.Errorf("damaged places: %d; 'millrace dump-log repair' saves what is whole", damaged))
 			}
-			return nil
+			return all
 		},
 	}
 }

@@ -18,6 +18,7 @@ import (
 // configsScript is kafka-configs.sh.
 type configsScript struct {
 	connection script.Connection
+	zookeeper  string // in place of a broker
 
 	entities             []configEntity // in the order given
 	pending              []string       // types whose name has not come yet
@@ -54,6 +55,7 @@ func newConfigsScript() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	s.connection.Register(fs)
+	fs.StringVar(&s.zookeeper, "zookeeper", "", zookeeperUsage)
 	fs.Bool("describe", false, "show settings")
 	fs.Bool("alter", false, "change settings")
 	fs.StringArrayVar(&s.pending, "entity-type", nil, "topics, brokers, clients, users, ips, groups, client-metrics or broker-loggers; users and clients may be given together")
@@ -114,10 +116,15 @@ func (s *configsScript) check(cmd *cobra.Command) (alter bool, err error) {
 	switch {
 	case alter == fs.Changed("describe"):
 		return false, script.Usagef("Command must include exactly one action: --describe, --alter")
-	case s.connection.Bootstrap == "":
+	case s.connection.Bootstrap == "" && s.zookeeper == "":
 		return false, script.Usagef("Either --bootstrap-server or --bootstrap-controller must be specified.")
 	case len(s.entities) == 0:
 		return false, script.Usagef("At least one entity type must be specified")
+	}
+	if s.zookeeper != "" {
+		if err := s.checkZookeeper(cmd); err != nil {
+			return false, err
+		}
 	}
 	var kinds []string
 	for _, e := range s.entities {
@@ -131,7 +138,11 @@ func (s *configsScript) check(cmd *cobra.Command) (alter bool, err error) {
 			return false, script.Usagef("Duplicate entity type(s) specified: %s", e.kind)
 		}
 		kinds = append(kinds, e.kind)
-		if err := e.check(alter); err != nil {
+		err := e.check(alter)
+		if err == nil && s.zookeeper != "" {
+			err = e.checkInTree(alter)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -177,6 +188,9 @@ func (s *configsScript) run(cmd *cobra.Command) error {
 	alter, err := s.check(cmd)
 	if err != nil {
 		return err
+	}
+	if s.zookeeper != "" {
+		return s.runZookeeper(cmd, alter)
 	}
 	var change configChange
 	if alter {

@@ -46,7 +46,7 @@ func newTopicsScript() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	s.connection.Register(fs)
-	fs.StringVar(&s.zookeeper, "zookeeper", "", "as in Kafka 2.x: host:port[,host:port...][/chroot] of the cluster's coordination, in place of --bootstrap-server")
+	fs.StringVar(&s.zookeeper, "zookeeper", "", zookeeperUsage)
 	for _, action := range []struct{ name, usage string }{
 		{"create", "create a new topic"}, {"list", "list all available topics"}, {"alter", "add partitions to topics"},
 		{"describe", "list details of topics"}, {"delete", "delete topics"},

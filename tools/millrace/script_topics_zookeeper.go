@@ -1,16 +1,11 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"path"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -21,7 +16,6 @@ import (
 	"millrace/coord/controller/znode"
 	"millrace/coord/zk/proto"
 	"millrace/tools/internal/script"
-	"millrace/tools/internal/zkclient"
 	"millrace/wire"
 )
 
@@ -29,8 +23,7 @@ import (
 // the controller, whoever that is, acts on it afterwards.
 type topicsTree struct {
 	*topicsScript
-	c   *zkclient.Client
-	out io.Writer
+	znodes
 }
 
 // notInTree are the options for which coordination does not know enough.
@@ -51,61 +44,22 @@ func (s *topicsScript) checkZookeeper(cmd *cobra.Command, action string) error {
 	return nil
 }
 
-// zookeeperTimeout is what the session is asked to end after, and what Kafka's tool asks for.
-const zookeeperTimeout = 30 * time.Second
-
 func (s *topicsScript) runZookeeper(cmd *cobra.Command, action string) error {
-	c, err := zkclient.Dial(cmd.Context(), s.zookeeper, zookeeperTimeout)
-	if err != nil {
-		return topicCommandError(cmd.OutOrStdout(), err)
-	}
-	defer c.Close()
-	defer context.AfterFunc(cmd.Context(), c.Interrupt)()
-	t := &topicsTree{s, c, cmd.OutOrStdout()}
-	switch action {
-	case "create":
-		err = t.create()
-	case "list":
-		err = t.list()
-	case "alter":
-		err = t.alter()
-	case "describe":
-		err = t.describe()
-	case "delete":
-		err = t.delete()
-	}
-	return topicCommandError(t.out, err)
-}
-
-// children are the names below a path, sorted; none if it is not there.
-func (t *topicsTree) children(path string) ([]string, error) {
-	r, err := t.c.Do(proto.Request{Op: proto.OpGetChildren, Path: path})
-	if errors.Is(err, proto.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	slices.Sort(r.Children)
-	return r.Children, nil
-}
-
-// read gives the data and versions of nodes, in their order; what is not there has none.
-func (t *topicsTree) read(paths []string) ([]proto.Result, error) {
-	list := make([]proto.Request, len(paths))
-	for i, p := range paths {
-		list[i] = proto.Request{Op: proto.OpGetData, Path: p}
-	}
-	all, err := t.c.All(list)
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range all {
-		if r.Err != proto.OK && r.Err != proto.ErrNoNode {
-			return nil, fmt.Errorf("%s: %w", paths[i], r.Err)
+	err := withTree(cmd, s.zookeeper, func(at znodes) error {
+		t := &topicsTree{s, at}
+		switch action {
+		case "create":
+			return t.create()
+		case "list":
+			return t.list()
+		case "alter":
+			return t.alter()
+		case "describe":
+			return t.describe()
 		}
-	}
-	return all, nil
+		return t.delete()
+	})
+	return topicCommandError(cmd.OutOrStdout(), err)
 }
 
 // matching lists the topics that --topic and --exclude-internal leave.
@@ -208,23 +162,6 @@ func (t *topicsTree) planner(more ...coord.NewTopic) (*coord.Planner, error) {
 	return coord.NewPlanner(coord.NewImage("", -1, brokers, known), more), nil
 }
 
-// brokers are those that are alive.
-func (t *topicsTree) brokers() ([]coord.Broker, error) {
-	names, err := t.children(znode.BrokerIDs)
-	if err != nil {
-		return nil, err
-	}
-	var out []coord.Broker
-	for _, name := range names {
-		id, err := strconv.ParseInt(name, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path.Join(znode.BrokerIDs, name), err)
-		}
-		out = append(out, coord.Broker{ID: int32(id)})
-	}
-	return out, nil
-}
-
 // create writes the settings and the assignment of a topic, both or none.
 func (t *topicsTree) create() error {
 	warnOfCollisions(t.out, t.topic)
@@ -276,20 +213,6 @@ func (t *topicsTree) create() error {
 		return err
 	}
 	fmt.Fprintf(t.out, "Created topic %s.\n", t.topic)
-	return nil
-}
-
-// both does two things or neither.
-func (t *topicsTree) both(a, b proto.Request) error {
-	r, err := t.c.Do(proto.Request{Op: proto.OpMulti, Ops: []proto.Request{a, b}})
-	if err != nil {
-		return err
-	}
-	for _, one := range r.Results {
-		if one.Err != proto.OK && one.Err != proto.ErrInconsistency { // the latter: undone for the other's sake
-			return one.Err
-		}
-	}
 	return nil
 }
 

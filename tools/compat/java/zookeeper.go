@@ -11,17 +11,17 @@ import (
 
 // zookeeperChecks: the tools of the ZooKeeper era, which write to coordination themselves and leave it to the controller to act.
 func zookeeperChecks() []harness.Check {
-	return []harness.Check{{Client: "Apache Kafka's tools 2.8.2", Name: "topics and topic configs with --zookeeper, and our kafka-topics.sh with it", Limit: 6 * time.Minute, Run: func(e *harness.Env) error {
+	return []harness.Check{{Client: "Apache Kafka's tools 2.8.2", Name: "topics, settings and quotas with --zookeeper, and our kafka-topics.sh and kafka-configs.sh with it", Limit: 6 * time.Minute, Run: func(e *harness.Env) error {
 		s, err := besideZooKeeper(e, harness.Kafka28)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		theirs := zookeeperActs(s, "topics")
-		ours := zookeeperActs(s, "bin/kafka-topics.sh")
+		theirs := zookeeperActs(s, "topics", "configs")
+		ours := zookeeperActs(s, "bin/kafka-topics.sh", "bin/kafka-configs.sh")
 		for i, want := range theirs {
 			if !slices.Equal(ours[i].lines, want.lines) {
-				s.fail(fmt.Errorf("%s: our kafka-topics.sh says %q, Kafka's %q", want.args, ours[i].lines, want.lines))
+				s.fail(fmt.Errorf("%s: our script says %q, Kafka's %q", want.args, ours[i].lines, want.lines))
 			}
 		}
 		return s.finish()
@@ -45,10 +45,13 @@ func (s *stage) settled(a act) string {
 	return s.do(a)
 }
 
-// zookeeperActs: kafka-topics by a tool, and Kafka's kafka-configs, with --zookeeper; what the tool said on Millrace.
-func zookeeperActs(s *stage, tool string) (out []said) {
+// deprecation is what Kafka's kafka-configs says of --zookeeper each time; ours does not, since it is not going to end.
+const deprecation = `(?m)^(Warning: --zookeeper is deprecated|Use --bootstrap-server instead).*$`
+
+// zookeeperActs: kafka-topics and kafka-configs by a tool, with --zookeeper; what the tool said on Millrace.
+func zookeeperActs(s *stage, tool, configs string) (out []said) {
 	note := func(args, text string) {
-		out = append(out, said{args, s.brokers[0].normal(text, nil)})
+		out = append(out, said{args, s.brokers[0].normal(text, []string{deprecation})})
 	}
 	t := func(args string, want ...string) {
 		note(args, s.do(act{tool: tool, args: "--zookeeper {z} " + args, want: want}))
@@ -65,7 +68,11 @@ func zookeeperActs(s *stage, tool string) (out []said) {
 		note(args, text)
 	}
 	c := func(args string, want ...string) {
-		s.do(act{tool: "configs", args: "--zookeeper {z} --entity-type topics " + args, want: want})
+		note(args, s.do(act{tool: configs, args: "--zookeeper {z} " + args, want: want, how: anyOrder}))
+		slices.Sort(out[len(out)-1].lines)
+	}
+	cRefused := func(args, want string) { // where the words are the same
+		note(args, s.do(act{tool: configs, args: "--zookeeper {z} " + args, status: 1, err: want}))
 	}
 	t("--list")
 	t("--create --replication-factor 1 --partitions 3 --topic quick --config retention.ms=3600000", "Created topic quick.")
@@ -95,12 +102,34 @@ func zookeeperActs(s *stage, tool string) (out []said) {
 	t("--alter --topic nosuch --partitions 6 --if-exists")
 	t("--alter --topic placed --partitions 3 --replica-assignment 1,1,1")
 
-	c("--entity-name quick --alter --add-config retention.ms=60000,cleanup.policy=[compact,delete]", "Completed updating config for entity: topic 'quick'.")
-	c("--entity-name quick --describe", "Configs for topic 'quick' are cleanup.policy=compact,delete,retention.ms=60000")
-	c("--entity-name quick --alter --delete-config retention.ms", "Completed updating config for entity: topic 'quick'.")
-	s.do(act{tool: "configs", args: "--zookeeper {z} --entity-type topics --describe", want: []string{"Configs for topic 'quick' are cleanup.policy=compact,delete"}, how: anyOrder})
+	c("--entity-type topics --entity-name quick --alter --add-config retention.ms=60000,cleanup.policy=[compact,delete]", "Completed updating config for entity: topic 'quick'.")
+	c("--entity-type topics --entity-name quick --describe", "Configs for topic 'quick' are cleanup.policy=compact,delete,retention.ms=60000")
+	c("--entity-type topics --entity-name quick --alter --delete-config retention.ms", "Completed updating config for entity: topic 'quick'.")
+	c("--entity-type topics --describe", "Configs for topic 'quick' are cleanup.policy=compact,delete")
+	c("--entity-type topics --entity-name nosuch --describe", "~Configs for topic 'nosuch' are.*")
+	cRefused("--entity-type topics --entity-name quick --alter --delete-config retention.ms", "Invalid config(s): retention.ms")
 	// The settings have reached the brokers, as their own answers say.
 	s.settled(act{tool: "topics", args: "--describe --topic quick --bootstrap-server {b}", want: []string{"~Topic: quick .*PartitionCount: 6 .*Configs: cleanup.policy=compact,delete"}, not: []string{"retention.ms"}, how: alone})
+
+	c("--entity-type clients --entity-name c1 --alter --add-config producer_byte_rate=1024", "Completed updating config for entity: client-id 'c1'.")
+	c("--entity-type clients --entity-default --alter --add-config consumer_byte_rate=2048", "Completed updating config for entity: default client-id.")
+	c("--entity-type users --entity-name 'u 1' --alter --add-config request_percentage=50", "Completed updating config for entity: user-principal 'u 1'.")
+	c("--entity-type clients --entity-name c1 --entity-type users --entity-name u2 --alter --add-config producer_byte_rate=1024", "Completed updating config for entity: user-principal 'u2', client-id 'c1'.")
+	c("--entity-type users --entity-name u2 --entity-type clients --entity-default --alter --add-config consumer_byte_rate=1024", "Completed updating config for entity: user-principal 'u2', default client-id.")
+	c("--entity-type ips --entity-name 10.0.0.1 --alter --add-config connection_creation_rate=10", "Completed updating config for entity: ips '10.0.0.1'.")
+	c("--entity-type clients --describe", "Configs for client-id 'c1' are producer_byte_rate=1024", "Configs for default client-id are consumer_byte_rate=2048")
+	c("--entity-type users --describe", "Configs for user-principal 'u 1' are request_percentage=50")
+	c("--entity-type users --entity-type clients --describe", "Configs for user-principal 'u2', client-id 'c1' are producer_byte_rate=1024", "Configs for user-principal 'u2', default client-id are consumer_byte_rate=1024")
+	c("--entity-type users --entity-name u2 --entity-type clients --describe", "~.*client-id 'c1' are.*", "~.*default client-id are.*")
+	c("--entity-type ips --describe", "Configs for ips '10.0.0.1' are connection_creation_rate=10")
+	s.settled(act{tool: "configs", args: "--describe --entity-type clients --bootstrap-server {b}", want: []string{"Quota configs for the default client-id are consumer_byte_rate=2048.0", "Quota configs for client-id 'c1' are producer_byte_rate=1024.0"}, how: alone})
+	for _, remove := range []string{"clients --entity-name c1 --alter --delete-config producer_byte_rate", "clients --entity-default --alter --delete-config consumer_byte_rate", "users --entity-name 'u 1' --alter --delete-config request_percentage"} {
+		c("--entity-type "+remove, "~Completed updating config for entity: .*")
+	}
+	c("--entity-type brokers --entity-name 1 --alter --add-config leader.replication.throttled.rate=1000000", "Completed updating config for entity: brokers '1'.")
+	c("--entity-type brokers --entity-name 1 --describe", "Configs for brokers '1' are leader.replication.throttled.rate=1000000")
+	c("--entity-type brokers --entity-name 1 --alter --delete-config leader.replication.throttled.rate", "Completed updating config for entity: brokers '1'.")
+	cRefused("--entity-type broker-loggers --entity-name 1 --describe", "Invalid entity type broker-loggers, the entity type must be one of topics,clients,users,brokers,ips with the --zookeeper argument")
 
 	t("--delete --topic other.name", "Topic other.name is marked for deletion.")
 	refused("--delete --topic nosuch", "")

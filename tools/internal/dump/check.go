@@ -70,6 +70,22 @@ func Check(path string) ([]Finding, error) {
 	return all, nil
 }
 
+// Folders are the partitions' folders in a data directory, sorted; of anything else path itself.
+func Folders(path string) ([]string, error) {
+	logs, err := filepath.Glob(filepath.Join(path, "*", "*.log"))
+	if err != nil {
+		return nil, err
+	}
+	if own, err := filepath.Glob(filepath.Join(path, "*.log")); err != nil || len(own) > 0 || len(logs) == 0 {
+		return []string{path}, err
+	}
+	for i, l := range logs {
+		logs[i] = filepath.Dir(l)
+	}
+	slices.Sort(logs)
+	return slices.Compact(logs), nil
+}
+
 func segmentsOf(dir string) ([]string, error) {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err == nil && len(logs) == 0 {
