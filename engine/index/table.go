@@ -115,10 +115,27 @@ func (t *table) begin(f vfs.File, size int64) error {
 		}
 	}
 	t.state, t.active, t.long = paged, true, false
+	if t.n == 0 {
+		f.Close()
+		return nil
+	}
+	t.carry(f)
+	return nil
+}
+
+// carry has f, the file of a paged table, mapped or kept open.
+func (t *table) carry(f vfs.File) {
 	if !t.promote(f) {
 		t.keep(f)
 	}
-	return nil
+}
+
+// first prepares for the first entry. Before it there is no map: most segments of many small logs never have one.
+// Without one the entry stays in memory, and who writes it down meets the error.
+func (t *table) first() {
+	if f, err := t.fs.OpenFile(t.path, os.O_RDWR|os.O_CREATE); err == nil {
+		t.carry(f)
+	}
 }
 
 // readAll reads and checks every entry of f, filling n, last, keys and page; it returns the file's size.
