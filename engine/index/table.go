@@ -115,8 +115,8 @@ func (t *table) begin(f vfs.File, size int64) error {
 		}
 	}
 	t.state, t.active, t.long = paged, true, false
-	if t.n == 0 {
-		f.Close()
+	if t.n < mapFrom {
+		f.Close() // the page has all
 		return nil
 	}
 	t.carry(f)
@@ -130,10 +130,13 @@ func (t *table) carry(f vfs.File) {
 	}
 }
 
-// first prepares for the first entry. Before it there is no map: most segments of many small logs never have one.
-// Without one the entry stays in memory, and who writes it down meets the error.
-func (t *table) first() {
-	if f, err := t.fs.OpenFile(t.path, os.O_RDWR|os.O_CREATE); err == nil {
+// grow has a table mapped that is to have a second entry. Most segments of many small logs end without one: what a closing segment adds is one
+// entry. Without a map entries stay in memory, and who writes them down meets the error.
+func (t *table) grow() {
+	if t.writePage() != nil {
+		return
+	}
+	if f, err := t.fs.OpenFile(t.path, os.O_RDWR); err == nil {
 		t.carry(f)
 	}
 }

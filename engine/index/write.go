@@ -37,14 +37,17 @@ func (t *table) append(new entry, skip bool) error {
 		return ErrFull
 	}
 	t.used.Store(true)
-	if t.n == 0 && t.state == paged {
-		t.first()
+	if t.n == mapFrom-1 && t.state == paged {
+		t.grow()
 	}
 	if err := t.put(e); err != nil {
 		return err
 	}
 	t.n++
 	copy(t.last[:], e)
+	if t.n < mapFrom && t.state == paged {
+		_ = t.writePage() // as in a map the entry outlives the process; if it cannot be written now, it is with the next
+	}
 	return nil
 }
 
