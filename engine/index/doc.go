@@ -10,7 +10,7 @@
 // One index lives in one of four states (DESIGN D6):
 //
 //	deferred  nothing read yet, not even opened: a clean start costs no I/O
-//	mapped    active, preallocated to its maximum (sparse, zero-filled), memory-mapped
+//	mapped    active with two entries or more, preallocated to its maximum (sparse, zero-filled), memory-mapped
 //	paged     active without a map: the last page in memory, one write when it is full
 //	sealed    read only, trimmed to its entries: first key of each page in memory, one pread a lookup
 //

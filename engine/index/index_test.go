@@ -68,10 +68,10 @@ func TestAnswersAreTheSameInEveryState(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "00000000000000000100.index")
 				s := NewSet(max)
 				x := openOffset(t, s, path, 100, true)
-				if got := s.Maps(); got != min(max, 1) {
+				fill(t, x, 100, 0, n)
+				if got := s.Maps(); got != min(max, 1, n/2) {
 					t.Fatalf("%d maps", got)
 				}
-				fill(t, x, 100, 0, n)
 				requireLookups(t, x, 100, n)
 				if err := x.Seal(); err != nil {
 					t.Fatal(err)
@@ -135,16 +135,41 @@ func TestFilesAreKafkas(t *testing.T) {
 	}
 }
 
-// Claim: while active the file has its preallocated length, rounded down to whole entries, and takes no space for it.
-// Method: stat after the opening.
+// Claim: the file of an active index is not longer than its entries before the second; from then on it has its preallocated length, rounded down to whole
+// entries, and takes no space for it.
+// Method: stat after the opening, after closing, and after each entry.
 func TestActiveFileIsPreallocatedSparse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t")
 	x, err := OpenTime(vfs.OS(), path, 0, maxBytes, true)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for range 2 {
+		requireSize(t, path, 0)
+		if x.Limit() != maxBytes/12 || x.Entries() != 0 {
+			t.Fatalf("%d entries of %d", x.Entries(), x.Limit())
+		}
+		if err := x.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		requireSize(t, path, 0)
+		if x, err = OpenTime(vfs.OS(), path, 0, maxBytes, true); err != nil {
+			t.Fatal(err)
+		}
+	}
 	defer x.Close()
-	requireSize(t, path, maxBytes/12*12)
+	for i := range int64(2) {
+		if err := x.Append(5+i, 5+i); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Write(); err != nil {
+			t.Fatal(err)
+		}
+		requireSize(t, path, []int64{12, maxBytes / 12 * 12}[i])
+	}
 }
 
 // Claim: F001 a pre-sized index full of zeros is either known as damaged or harmless, never an answer.

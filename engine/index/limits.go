@@ -16,6 +16,9 @@ const (
 	firstChunk = 4 << 10
 	nextChunk  = 64 << 10
 
+	// mapFrom is the number of entries from which an active index is mapped.
+	mapFrom = 2
+
 	// loadBuffer is the unit in which a whole index is read and checked, once.
 	loadBuffer = 64 << 10
 

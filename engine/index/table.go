@@ -115,10 +115,30 @@ func (t *table) begin(f vfs.File, size int64) error {
 		}
 	}
 	t.state, t.active, t.long = paged, true, false
+	if t.n < mapFrom {
+		f.Close() // the page has all
+		return nil
+	}
+	t.carry(f)
+	return nil
+}
+
+// carry has f, the file of a paged table, mapped or kept open.
+func (t *table) carry(f vfs.File) {
 	if !t.promote(f) {
 		t.keep(f)
 	}
-	return nil
+}
+
+// grow has a table mapped that is to have a second entry. Most segments of many small logs end without one: what a closing segment adds is one
+// entry. Without a map entries stay in memory, and who writes them down meets the error.
+func (t *table) grow() {
+	if t.writePage() != nil {
+		return
+	}
+	if f, err := t.fs.OpenFile(t.path, os.O_RDWR); err == nil {
+		t.carry(f)
+	}
 }
 
 // readAll reads and checks every entry of f, filling n, last, keys and page; it returns the file's size.

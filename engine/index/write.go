@@ -37,11 +37,17 @@ func (t *table) append(new entry, skip bool) error {
 		return ErrFull
 	}
 	t.used.Store(true)
+	if t.n == mapFrom-1 && t.state == paged {
+		t.grow()
+	}
 	if err := t.put(e); err != nil {
 		return err
 	}
 	t.n++
 	copy(t.last[:], e)
+	if t.n < mapFrom && t.state == paged {
+		_ = t.writePage() // as in a map the entry outlives the process; if it cannot be written now, it is with the next
+	}
 	return nil
 }
 
@@ -216,17 +222,18 @@ func (t *table) reset() error {
 		}
 	}
 	t.closeFile()
+	t.n, t.last, t.keys, t.page, t.clean, t.active = 0, entry{}, nil, nil, 0, true
 	f, err := t.fs.OpenFile(t.path, os.O_RDWR|os.O_CREATE)
+	t.state = deferred
 	if err != nil {
 		return fmt.Errorf("open index: %w", err)
 	}
-	t.n, t.last, t.keys, t.page, t.clean = 0, entry{}, nil, nil, 0
-	if err := f.Truncate(0); err != nil {
+	size, err := f.Size()
+	if err != nil {
 		f.Close()
-		t.state = deferred
-		return fmt.Errorf("empty index: %w", err)
+		return fmt.Errorf("index size: %w", err)
 	}
-	return t.begin(f, 0)
+	return t.begin(f, size)
 }
 
 // unmap leaves a mapped table paged. Never shrink a file while it is mapped: the
