@@ -2,10 +2,11 @@ package vfs
 
 import "sync"
 
-// syncFSFrom is the number of dirty files from which one SyncFS is used in place
-// of a sync of each. benchmarks/crossover, a noisy run, p50 in µs of syncfs, goroutines
-// and ring: 4 files 1264, 689, 535; 7 files 709, 879, 609; 8 files 524, 882, 779;
-// 16 files 518, 1506, 838; 64 files 932, 4372, 3724.
+// syncFSFrom is the number of dirty files from which one SyncFS is used in place of a sync of each. benchmarks/crossover on a quiet machine,
+// p50 in µs of syncfs, goroutines and ring: 2 files 225, 288, 283; 4 files 275, 464, 414; 7 files 400, 795, 487; 8 files 371, 895, 563; 64 files
+// 693, 3968, 3254; beside other writers, 4 files 1264, 689, 535; 7 files 709, 879, 609; 8 files 524, 882, 779; 64 files 932, 4372, 3724. Where
+// nobody else writes, syncfs is ahead from two files on; but it writes all that is dirty in the file system, whosever it is, so few files are
+// synced by themselves.
 const syncFSFrom = 8
 
 // SyncMany makes the contents of all files durable in the cheapest way for their
