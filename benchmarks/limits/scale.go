@@ -105,9 +105,10 @@ func measureScale(o options) error {
 		if err == nil {
 			err = p.measure(folder)
 		}
+		unix.Sync() // what is left to be written is not charged to the next part
 		if strings.HasPrefix(p.name, lifePart) {
-			// Not now: ext4 gives inodes that were just deleted to nobody for minutes, and passes over all of them for each file that is made
-			// meanwhile, which would be charged to the next part.
+			// Nor is this: ext4 gives inodes that were just deleted to nobody for minutes, and passes over all of them for each file that is
+			// made meanwhile.
 			defer os.RemoveAll(folder)
 		} else {
 			os.RemoveAll(folder)

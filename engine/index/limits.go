@@ -22,6 +22,6 @@ const (
 	// loadBuffer is the unit in which a whole index is read and checked, once.
 	loadBuffer = 64 << 10
 
-	// maxSweep bounds the search for an idle index whose map or file can be taken.
+	// maxSweep bounds the search for an idle index whose file can be taken.
 	maxSweep = 64
 )

@@ -8,22 +8,18 @@ import (
 
 // Set bounds the live maps and the open files of all indexes opened through it.
 // Linux allows 65,530 maps a process and touching gets slow long before; a file
-// descriptor is scarcer still. When all places are taken, an index that was not
-// used since the hand last passed gives its own up (the clock rule); if none was
-// idle, the asking index goes without: it stays paged, or opens its file for one call.
+// descriptor is scarcer still. When all maps are taken, an index goes without: it
+// stays paged, which costs appends no more. When all files
+// are, an index that was not used since the hand last passed gives its own up (the
+// clock rule); if none was idle, the asking index opens its file for one call.
 //
 // A nil Set has no bound: every active index is mapped, every file stays open.
 type Set struct {
 	mu    sync.Mutex
 	max   int
-	maps  ring
-	files ring
-}
-
-// ring is a clock: places and a hand.
-type ring struct {
-	items []*table
-	hand  int
+	maps  int
+	files []*table // a clock: places
+	hand  int      // and a hand
 }
 
 // NewSet returns a set of at most max maps and max files.
@@ -56,90 +52,87 @@ func (s *Set) DeferTime(fsys vfs.FS, path string, base int64, maxBytes int, acti
 func (s *Set) Maps() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.maps.items)
+	return s.maps
 }
 
 func (s *Set) Files() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.files.items)
+	return len(s.files)
 }
 
-// takeMap finds t, whose mu the caller holds, a place for a mapping. Another table
-// gives up its own only if its lock is free: waiting for it could deadlock with a
-// table that waits for Set.mu.
+// takeMap gives t, whose mu the caller holds, one of the places for mappings, if one is free.
 func (s *Set) takeMap(t *table) bool {
 	if s == nil {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.take(&s.maps, t, (*table).slotOfMap, func(v *table) { _ = v.demote() }) // only munmap can fail, and only for a wrong address
+	if !t.hasMap && s.maps < s.max {
+		t.hasMap = true
+		s.maps++
+	}
+	return t.hasMap
 }
 
+func (s *Set) dropMap(t *table) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.hasMap {
+		t.hasMap = false
+		s.maps--
+	}
+}
+
+// takeFile finds t, whose mu the caller holds, a place for an open file. Another table
+// gives up its own only if its lock is free: waiting for it could deadlock with a
+// table that waits for Set.mu.
 func (s *Set) takeFile(t *table) bool {
 	if s == nil {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.take(&s.files, t, (*table).slotOfFile, func(v *table) {
-		v.file.Close()
-		v.file = nil
-	})
-}
-
-func (s *Set) dropMap(t *table)  { s.drop(t, (*table).slotOfMap) }
-func (s *Set) dropFile(t *table) { s.drop(t, (*table).slotOfFile) }
-
-func (t *table) slotOfMap(s *Set) (*ring, *int)  { return &s.maps, &t.mapSlot }
-func (t *table) slotOfFile(s *Set) (*ring, *int) { return &s.files, &t.fileSlot }
-
-type slotOf func(t *table, s *Set) (*ring, *int)
-
-func (s *Set) take(r *ring, t *table, slot slotOf, evict func(*table)) bool {
-	_, mine := slot(t, s)
-	if *mine >= 0 {
+	if t.fileSlot >= 0 {
 		return true
 	}
-	if len(r.items) < s.max {
-		*mine = len(r.items)
-		r.items = append(r.items, t)
+	if len(s.files) < s.max {
+		t.fileSlot = len(s.files)
+		s.files = append(s.files, t)
 		return true
 	}
-	for range min(2*len(r.items), maxSweep) {
-		r.hand = (r.hand + 1) % len(r.items)
-		v := r.items[r.hand]
+	for range min(2*len(s.files), maxSweep) {
+		s.hand = (s.hand + 1) % len(s.files)
+		v := s.files[s.hand]
 		if v.used.Swap(false) || !v.mu.TryLock() {
 			continue
 		}
-		evict(v)
+		v.file.Close()
+		v.file = nil
 		v.mu.Unlock()
-		_, theirs := slot(v, s)
-		*theirs, *mine = -1, r.hand
-		r.items[r.hand] = t
+		v.fileSlot, t.fileSlot = -1, s.hand
+		s.files[s.hand] = t
 		return true
 	}
 	return false
 }
 
-func (s *Set) drop(t *table, slot slotOf) {
+func (s *Set) dropFile(t *table) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, mine := slot(t, s)
-	i := *mine
+	i := t.fileSlot
 	if i < 0 {
 		return
 	}
-	end := len(r.items) - 1
-	moved := r.items[end]
-	r.items[i] = moved
-	_, theirs := slot(moved, s)
-	*theirs = i
-	*mine = -1
-	r.items[end] = nil
-	r.items = r.items[:end]
+	end := len(s.files) - 1
+	moved := s.files[end]
+	s.files[i], s.files[end] = moved, nil
+	moved.fileSlot, t.fileSlot = i, -1
+	s.files = s.files[:end]
 }

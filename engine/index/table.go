@@ -37,7 +37,7 @@ const (
 // knows bytes and order; what an entry means is Offset's and Time's.
 //
 // Lock order: the mu of one table, then Set.mu, then (only ever tried) the mu of
-// the table that must give up its map or file.
+// the table that must give up its file.
 type table struct {
 	fs     vfs.FS
 	set    *Set
@@ -45,8 +45,9 @@ type table struct {
 	base   int64
 	limit  int // entries the file may hold
 
-	used              atomic.Bool // since the Set's hand last passed
-	mapSlot, fileSlot int         // place in the Set, -1 none; guarded by Set.mu
+	used     atomic.Bool // since the Set's hand last passed
+	hasMap   bool        // one of the Set's; guarded by Set.mu
+	fileSlot int         // place in the Set, -1 none; guarded by Set.mu
 
 	mu     sync.RWMutex
 	path   string
@@ -67,7 +68,7 @@ type table struct {
 func newTable(s *Set, l *layout, fsys vfs.FS, path string, base int64, maxBytes int, active bool) table {
 	return table{
 		fs: fsys, set: s, layout: l, base: base, limit: maxBytes / l.size,
-		path: path, active: active, mapSlot: -1, fileSlot: -1,
+		path: path, active: active, fileSlot: -1,
 	}
 }
 
@@ -259,7 +260,7 @@ func (t *table) promote(f vfs.File) bool {
 	return true
 }
 
-// demote turns a mapped table into a paged one; called by the Set for another's sake, mu held.
+// demote turns a mapped table into a paged one. Caller holds mu.
 func (t *table) demote() error {
 	b := t.m.Bytes()
 	page := t.layout.page()
