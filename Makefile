@@ -61,7 +61,7 @@ compat-docs: build ## compat, recorded in docs/compat-results.json, and docs/com
 	$(GO) run ./tools/compat $(if $(ONLY),-only $(ONLY)) -record docs/compat-results.json; failed=$$?; $(GO) run ./tools/gendocs && exit $$failed
 
 bench: build ## the rows of benchmarks/limits against the toy and DESIGN's targets
-	$(GO) run ./benchmarks/limits -out benchmarks/results
+	$(GO) run ./benchmarks/limits -duration 500ms -out benchmarks/results
 
 bench-restart: build ## start, idle memory, and restarts with 1,000 partitions
 	$(GO) run ./benchmarks/limits -restart

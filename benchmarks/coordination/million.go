@@ -143,33 +143,41 @@ type stamped struct{ at, took time.Duration }
 
 // snapshot has ten clients set znodes to what they hold, until a snapshot has been begun and is whole.
 func (t *target) snapshot(add func(string, report.Values)) error {
-	before := t.newestSnapshot()
 	clients, err := dialAll(t.addr, 10)
 	if err != nil {
 		return err
 	}
-	var over atomic.Bool
-	all := make([][]stamped, len(clients))
-	begun := time.Now()
-	var from, to time.Duration
-	err = each(len(clients)+1, func(i int) error {
-		if i == len(clients) {
-			defer over.Store(true)
-			var err error
-			from, to, err = t.await(before, begun)
-			return err
-		}
-		j := i
-		return clients[i].stream(1, func() *proto.Request {
-			if over.Load() {
-				return nil
+	setWhile := func(during func(begun time.Time) error) ([][]stamped, error) {
+		var over atomic.Bool
+		all := make([][]stamped, len(clients))
+		begun := time.Now()
+		return all, each(len(clients)+1, func(i int) error {
+			if i == len(clients) {
+				defer over.Store(true)
+				return during(begun)
 			}
-			j = (j + len(clients)) % t.o.znodes
-			return set(znode(j), payload(j))
-		}, func(q sent, _ []byte) error {
-			all[i] = append(all[i], stamped{time.Since(begun), time.Since(q.at)})
-			return nil
+			j := i
+			return clients[i].stream(1, func() *proto.Request {
+				if over.Load() {
+					return nil
+				}
+				j = (j + len(clients)) % t.o.znodes
+				return set(znode(j), payload(j))
+			}, func(q sent, _ []byte) error {
+				all[i] = append(all[i], stamped{time.Since(begun), time.Since(q.at)})
+				return nil
+			})
 		})
+	}
+	// A snapshot that was due already is none of what is measured.
+	if _, err := setWhile(func(time.Time) error { time.Sleep(time.Second); return nil }); err != nil {
+		return err
+	}
+	before := t.settled()
+	var from, to time.Duration
+	all, err := setWhile(func(begun time.Time) (err error) {
+		from, to, err = t.await(before, begun)
+		return err
 	})
 	if err != nil {
 		return err
@@ -211,6 +219,17 @@ func (t *target) newestSnapshot() (newest string) {
 		}
 	}
 	return newest
+}
+
+// settled waits until no snapshot has been begun for a while, and gives the newest.
+func (t *target) settled() string {
+	name := t.newestSnapshot()
+	for since := time.Now(); time.Since(since) < 3*time.Second; time.Sleep(10 * time.Millisecond) {
+		if now := t.newestSnapshot(); now != name {
+			name, since = now, time.Now()
+		}
+	}
+	return name
 }
 
 // await returns when the next snapshot was begun and when it was whole, since begun. Ours is whole, and synced, when it has its
