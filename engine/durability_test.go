@@ -32,6 +32,7 @@ func TestSwitchToSyncHidesNothing(t *testing.T) {
 				t.Fatalf("durable %d of %d long after the switch", l.Durable(), l.End())
 			}
 		}
+		l.flushes.Wait() // of the other switches
 		if err := l.TruncateTo(5); err != nil {
 			t.Fatal(err)
 		}
