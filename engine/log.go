@@ -80,7 +80,7 @@ type Log struct {
 		failed     error       // a failed write could not be taken back: no more appends
 		replaying  bool        // recovery appends from the journal
 		dormant    bool        // opened after a clean stop and not changed yet (dormant.go)
-		unsaved    bool        // Start has risen in memory and its checkpoint failed
+		unsaved    bool        // Start has risen in memory, and it is not known to be on disk
 		unflushed  int64       // records since the last sync (flush.messages)
 		flushTimer *time.Timer // flush.ms; nil when not armed
 		snapshotAt Offset      // newest producer snapshot written

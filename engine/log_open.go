@@ -65,7 +65,7 @@ func OpenLog(dir string, o LogOptions) (*Log, error) {
 		return openLog(dir, &o)
 	}
 	if o.Files != nil {
-		o.FS = o.Files.relieved(o.FS)
+		o.FS = o.Files.relieved(o.FS, nil)
 	}
 	return openStandalone(dir, &o)
 }

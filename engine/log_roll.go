@@ -102,7 +102,7 @@ func (l *Log) roll(base Offset) error {
 	}
 	l.unindexed.add(old)
 	l.addSegment(fresh)
-	old.folder.files.sealed(old)
+	old.folder.files.sealed(old, l.End())
 	if synced {
 		l.mu.rolled = l.home.Load().addSync()
 	} else {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"millrace/engine/index"
 	"millrace/engine/vfs"
 )
 
@@ -79,9 +80,9 @@ func (f *folder) openFile(name string, flag int) (vfs.File, error) {
 	return file, err
 }
 
-// relieved is fsys, which closes files of the set where it finds no descriptor.
-func (f *FileSet) relieved(fsys vfs.FS) vfs.FS {
-	return vfs.Relieved(fsys, func() bool { return f.relieve(relievedFiles) > 0 })
+// relieved is fsys, which closes files of the set, and of indexes, where it finds no descriptor.
+func (f *FileSet) relieved(fsys vfs.FS, indexes *index.Set) vfs.FS {
+	return vfs.Relieved(fsys, func() bool { return f.relieve(relievedFiles)+indexes.Relieve(relievedFiles) > 0 })
 }
 
 // add enters a segment whose file was just opened, and closes another one if there are
@@ -148,15 +149,16 @@ func (f *FileSet) evict(want int) (closed int) {
 }
 
 // sealed closes the file of a segment that will not be written again if there are too many: a log
-// that rolls holds its own lock, so that add could not choose this one. Caller holds Log.mu.
-func (f *FileSet) sealed(s *segment) {
+// that rolls holds its own lock, so that add could not choose this one, nor one that is being
+// recovered. end is where the segment's offsets end. Caller holds Log.mu, or the log is not visible yet.
+func (f *FileSet) sealed(s *segment, end Offset) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.open) > f.max && s.pins.Load() == 1 {
-		s.closeIdle(f)
+		s.closeIdle(f, end)
 	}
 }
 
@@ -182,13 +184,13 @@ func (s *segment) evict(f *FileSet) bool {
 	if l.refusal() != nil || !l.lists(s) {
 		return false
 	}
-	return s.closeIdle(f)
+	return s.closeIdle(f, l.endOf(s))
 }
 
-// closeIdle closes the file unless somebody has pinned the segment. Caller holds Log.mu, so
+// closeIdle closes the file unless somebody has pinned the segment, whose offsets end at end. Caller holds Log.mu, so
 // there is nobody who uses it without a pin, and f.mu. Who pins it from now on either is seen
 // here, or sees that there is no open file, and then waits for the handle (segment.file).
-func (s *segment) closeIdle(f *FileSet) bool {
+func (s *segment) closeIdle(f *FileSet, end Offset) bool {
 	if !s.handle.TryLock() {
 		return false
 	}
@@ -203,7 +205,6 @@ func (s *segment) closeIdle(f *FileSet) bool {
 		return false
 	}
 	l := s.folder.log
-	end := l.endOf(s)
 	unsynced := l.RecoveryPoint() < end
 	if unsynced {
 		raise(&s.closedAt, int64(end)) // before open: see SyncTargets

@@ -448,3 +448,35 @@ func manyLogs(t *testing.T, dir string) {
 	all(func(l *Log) error { return add(l, "anew") })
 	closeStore(t, s)
 }
+
+// Claim: F127 a start after a crash goes through any number of segments of a log with the descriptors it may have.
+// Method: a page-cache log of many segments, none of them synced, is opened after a kill with few places; its records are whole, and so they are
+// after a loss of power.
+func TestField_F127_RecoveryOfManySegments(t *testing.T) {
+	const places = 4
+	disk := faultfs.New(t)
+	c := smallLog()
+	c.Durability = PageCache
+	files := NewFileSet(places)
+	few := func(o *LogOptions) { o.Files = files }
+	l := openTestLog(t, disk.Session(), c, few)
+	putN(t, l, 200)
+	if n := len(*l.segments.Load()); n < 5*places {
+		t.Fatalf("%d segments", n)
+	}
+	end := l.End()
+	disk.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepNames(100))
+	_ = l.Close() // what it still does goes nowhere
+	files = NewFileSet(places)
+	l = openTestLog(t, disk.Session(), c, few)
+	files.mu.Lock()
+	open := len(files.open)
+	files.mu.Unlock()
+	if open > places+2 { // the last one, and the one that is looked at
+		t.Errorf("%d segment files are open after recovery, with places for %d", open, places)
+	}
+	requireValues(t, l, 0, end)
+	disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepNames(0))
+	_ = l.Close()
+	requireValues(t, openTestLog(t, disk.Session(), c), 0, end)
+}

@@ -128,7 +128,9 @@ func (r *recovery) segment(i int, first bool) (cutHere bool, err error) {
 	if isLast {
 		return false, nil
 	}
-	return false, errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal())
+	err = errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal())
+	s.folder.files.sealed(s, r.segments[i+1].base) // there may be any number of segments to go through
+	return false, err
 }
 
 // begin finds where the scan of a segment starts: at the newest index entry at

@@ -122,6 +122,7 @@ func (l *Log) tooOld(s *segment, c *Config, now time.Time) (bool, error) {
 func (l *Log) dropBelow(list []*segment, n int) error {
 	kept := append([]*segment(nil), list[n:]...)
 	l.raiseStart(kept[0].base)
+	l.mu.unsaved = true // nobody syncs the names of what goes
 	l.segments.Store(&kept)
 	l.logger.Info("segments deleted by retention", "log", l.Dir(), "segments", n, "start", l.Start())
 	if err := l.giveUp(list[:n]); err != nil {

@@ -289,3 +289,32 @@ func TestStartInsideABatch(t *testing.T) {
 	}
 	closeLog(t, l)
 }
+
+// Claim: SetStart is durable when it returns also where retention has raised the start as far already: the names of what it deleted come back with
+// a loss of power, and the records with them (L5).
+// Method: retention by size, a start at or below where it has come to, and a power cut that takes all unsynced names back.
+func TestStartThatRetentionHasReachedIsDurable(t *testing.T) {
+	for back := range Offset(2) {
+		disk := faultfs.New(t)
+		c := smallLog()
+		c.RetentionBytes = 2000
+		l := openTestLog(t, disk.Session(), c)
+		for range 60 { // without an epoch: the folder would be synced when the history is cut
+			if err := l.Append(leaderAppend(newBatch(1000, []string{valueOf(l.End())})), NoEpoch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, err := l.Retain(time.UnixMilli(2000)); n == 0 || err != nil {
+			t.Fatalf("%d segments deleted, %v", n, err)
+		}
+		start := l.Start() - back
+		if err := l.SetStart(start); err != nil {
+			t.Fatal(err)
+		}
+		disk.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepNames(0))
+		_ = l.Close() // what it still does goes nowhere
+		if l = openTestLog(t, disk.Session(), c); l.Start() < start {
+			t.Errorf("the log starts at %d, %d was acknowledged", l.Start(), start)
+		}
+	}
+}

@@ -193,7 +193,7 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 		stop:       make(chan struct{}),
 		recycled:   make(chan struct{}, 1),
 	}
-	s.o.FS = s.files.relieved(o.FS)
+	s.o.FS = s.files.relieved(o.FS, s.indexes)
 	s.table.Store(&map[checkpoint.TopicPartition]*Log{})
 	s.SetMoveRate(cmp.Or(o.MoveRate, math.MaxInt64))
 	if err = s.open(ctx); err != nil {

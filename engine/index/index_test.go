@@ -454,3 +454,37 @@ func BenchmarkLookup(b *testing.B) {
 		})
 	}
 }
+
+// Claim: F127 files that nobody uses are closed for who finds no descriptor, and opened again for the next look-up; one in use stays.
+// Method: sealed indexes with open files, one of them locked, are relieved in two steps.
+func TestRelieveClosesIdleFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := NewSet(8)
+	var all []*Offset
+	for i := range 6 {
+		x := openOffset(t, s, filepath.Join(dir, fmt.Sprint(i)), 0, true)
+		fill(t, x, 0, 0, 1200)
+		if err := x.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		requireLookups(t, x, 0, 1200)
+		all = append(all, x)
+	}
+	if s.Files() != 6 {
+		t.Fatalf("%d files are open", s.Files())
+	}
+	all[2].mu.RLock()
+	if n := s.Relieve(2); n != 2 || s.Files() != 4 {
+		t.Errorf("%d closed, %d left", n, s.Files())
+	}
+	if n := s.Relieve(100); n != 3 || s.Files() != 1 || all[2].file == nil {
+		t.Errorf("%d closed, %d left", n, s.Files())
+	}
+	all[2].mu.RUnlock()
+	for _, x := range all {
+		requireLookups(t, x, 0, 1200)
+	}
+	if n := (*Set)(nil).Relieve(1); n != 0 {
+		t.Errorf("%d closed of no set", n)
+	}
+}

@@ -126,6 +126,32 @@ func (s *Set) dropFile(t *table) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.remove(t)
+}
+
+// Relieve closes up to n files that nobody is using, and says how many: for who finds no descriptor. They are opened again when they are needed.
+func (s *Set) Relieve(n int) (closed int) {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.files) - 1; i >= 0 && closed < n; i-- {
+		v := s.files[i]
+		if !v.mu.TryLock() {
+			continue
+		}
+		v.file.Close()
+		v.file = nil
+		v.mu.Unlock()
+		s.remove(v)
+		closed++
+	}
+	return closed
+}
+
+// remove gives up t's place for a file. Caller holds mu.
+func (s *Set) remove(t *table) {
 	i := t.fileSlot
 	if i < 0 {
 		return

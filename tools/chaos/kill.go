@@ -73,7 +73,7 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 		k.server.close()
 		k.stop.Store(true)
 		cancel()
-		k.work.Wait()
+		k.waitForClients()
 		if found := k.found.Load(); err == nil && found != nil {
 			err = *found
 		}
@@ -109,6 +109,20 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 		k.checkScrub()
 	}
 	return nil
+}
+
+// waitForClients waits until the clients have ended whose context has, but not for ever: kgo can leave a ProduceSync waiting whose record came just
+// before the context ended, and what the episode has found has to be said.
+func (k *kills) waitForClients() {
+	ended := make(chan struct{})
+	go func() { // ends with the clients, or this process
+		k.work.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+	}
 }
 
 // client is one that outlives the server: it tries until it is answered, or the episode is over.

@@ -101,10 +101,10 @@ func (m *model) safe() bool {
 	return true
 }
 
-// emptyBelow tells that nothing below o has to be there: compaction may have removed the segments, and the log begins with the next then.
+// emptyBelow tells that nothing between the start and o has to be there: compaction may have removed the segments, and the log begins with the next then.
 func (m *model) emptyBelow(o offset) bool {
 	for at, r := range m.records {
-		if at < o && !r.mayGo {
+		if at >= m.start && at < o && !r.mayGo {
 			return false
 		}
 	}
