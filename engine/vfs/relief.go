@@ -32,10 +32,16 @@ type relievedBatches struct {
 	batchSyncer
 }
 
-// do does an operation, and once more if it found no descriptor and there are some now.
+// reliefs is how often descriptors are found for one operation: others may be quicker to take them.
+const reliefs = 4
+
+// do does an operation, and again if it found no descriptor and there are some now.
 func (r *relieved) do(op func() error) error {
 	err := op()
-	if NoDescriptors(err) && r.relieve() {
+	for range reliefs {
+		if !NoDescriptors(err) || !r.relieve() {
+			break
+		}
 		err = op()
 	}
 	return err
