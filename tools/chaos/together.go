@@ -78,6 +78,7 @@ type together struct {
 	stop   func() bool
 	found  atomic.Pointer[error]
 	cuts   [togetherLogs]atomic.Int64 // odd while the log is truncated
+	set    [togetherLogs]atomic.Int64 // odd while its settings are changed
 	serial atomic.Int64
 
 	mu     sync.Mutex
@@ -119,14 +120,14 @@ func (x *together) write(r *rand.Rand, p int32) error {
 		}
 	}
 	a := request(build(one(r, batch.None, batch.LZ4, batch.Zstd), list))
-	synced := log.Config().Durability == engine.Sync
+	set, synced := x.set[p].Load(), log.Config().Durability == engine.Sync
 	if err := log.Append(a, max(log.Epoch(), 0)); err != nil {
 		if errors.Is(err, engine.ErrStaleEpoch) { // raised in between
 			return nil
 		}
 		return fmt.Errorf("append: %w", err)
 	}
-	if got := log.Durable(); synced && log.Config().Durability == engine.Sync && got <= a.Base && log.End() > a.Base {
+	if got := log.Durable(); synced && got <= a.Base && log.End() > a.Base && set%2 == 0 && x.set[p].Load() == set {
 		return fmt.Errorf("acknowledged %d with everything below %d durable", a.Base, got)
 	}
 	return nil
@@ -208,7 +209,9 @@ func (x *together) change(r *rand.Rand, p int32) error {
 	case 4:
 		c := drawConfig(r)
 		c.SegmentBytes = one[int64](r, 900, 4000, 20_000)
+		x.set[p].Add(1)
 		log.SetConfig(c)
+		x.set[p].Add(1)
 	case 5:
 		if err := log.SetEpoch(log.Epoch() + 1); err != nil {
 			return fmt.Errorf("epoch: %w", err)
