@@ -31,7 +31,7 @@ type tail struct {
 }
 
 func (t *tail) Write(p []byte) (int, error) {
-	const kept = 60
+	const kept = 600 // enough for the stacks that SIGQUIT asks for
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for line := range strings.Lines(string(p)) {

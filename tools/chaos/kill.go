@@ -73,7 +73,7 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 		k.server.close()
 		k.stop.Store(true)
 		cancel()
-		k.waitForClients()
+		k.clientsEnd(10 * time.Second)
 		if found := k.found.Load(); err == nil && found != nil {
 			err = *found
 		}
@@ -103,7 +103,10 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 	}
 	time.Sleep(200 * time.Millisecond)
 	k.stop.Store(true)
-	k.work.Wait()
+	if !k.clientsEnd(time.Minute) {
+		k.server.end(syscall.SIGQUIT) // it tells what each goroutine does
+		failf("a client has waited for its answer for a minute")
+	}
 	if k.found.Load() == nil {
 		k.check()
 		k.checkScrub()
@@ -111,9 +114,9 @@ func killEpisode(seed uint64, rounds int, c *counts, stop func() bool) (err erro
 	return nil
 }
 
-// waitForClients waits until the clients have ended whose context has, but not for ever: kgo can leave a ProduceSync waiting whose record came just
-// before the context ended, and what the episode has found has to be said.
-func (k *kills) waitForClients() {
+// clientsEnd waits until the clients have ended, which have been told to, but not for ever. kgo can leave a ProduceSync waiting whose record came
+// just before its context ended, and what the episode has found has to be said all the same.
+func (k *kills) clientsEnd(most time.Duration) bool {
 	ended := make(chan struct{})
 	go func() { // ends with the clients, or this process
 		k.work.Wait()
@@ -121,7 +124,9 @@ func (k *kills) waitForClients() {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+		return true
+	case <-time.After(most):
+		return false
 	}
 }
 
