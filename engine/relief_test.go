@@ -48,3 +48,29 @@ func TestField_F127_NoDescriptorIsNotAFailedSync(t *testing.T) {
 		}
 	}
 }
+
+// Claim (F127): where an operation of a Store finds no descriptor and no segment file can be closed, idle index files are.
+// Method: look-ups open the indexes of closed segments; all segment files are closed; then a topic is made with no descriptor left for a moment.
+func TestField_F127_IndexFilesAreGivenUp(t *testing.T) {
+	disk := faultfs.New(t)
+	o := quiet(disk, "/a")
+	o.Defaults = smallLog()
+	s := openStore(t, o)
+	create(t, s, spec("t", 1, 1))
+	l := s.Log("t", 0)
+	putTimed(t, l, 60)
+	requireTimes(t, l)
+	for s.files.relieve(relievedFiles) > 0 {
+	}
+	held := s.indexes.Files()
+	if held == 0 {
+		t.Fatal("no index file is open")
+	}
+	disk.Fail(faultfs.Fault{Kind: faultfs.OpCreate, Err: syscall.EMFILE})
+	create(t, s, spec("u", 2, 1))
+	if !disk.Fired() || s.indexes.Files() >= held {
+		t.Errorf("fired %v, %d of %d index files are open", disk.Fired(), s.indexes.Files(), held)
+	}
+	requireTimes(t, l)
+	closeStore(t, s)
+}

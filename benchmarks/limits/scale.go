@@ -85,16 +85,16 @@ func measureScale(o options) error {
 	var parts []part
 	for _, n := range o.life {
 		if n > 0 {
-			parts = append(parts, part{lifePart + strconv.Itoa(n), func(dir string) error { return lifeOfMany(o, dir, n, rep) }})
+			parts = append(parts, part{"life-" + strconv.Itoa(n), true, func(dir string) error { return lifeOfMany(o, dir, n, rep) }})
 		}
 	}
 	for _, mode := range []string{pageCache, synced} {
 		if o.partitions[0] > 0 && slices.Contains(o.modes, mode) {
-			parts = append(parts, part{"speed-" + mode, func(dir string) error { return speedOverMany(o, dir, mode, toy, rep) }})
+			parts = append(parts, part{"speed-" + mode, false, func(dir string) error { return speedOverMany(o, dir, mode, toy, rep) }})
 		}
 	}
 	if len(o.data) == 2 && o.data[1] > 0 {
-		parts = append(parts, part{"data", func(dir string) error { return speedOverData(o, dir, rep) }})
+		parts = append(parts, part{"data", false, func(dir string) error { return speedOverData(o, dir, rep) }})
 	}
 	// What a part has measured is kept, also when a later one fails.
 	var failed error
@@ -106,7 +106,7 @@ func measureScale(o options) error {
 			err = p.measure(folder)
 		}
 		unix.Sync() // what is left to be written is not charged to the next part
-		if strings.HasPrefix(p.name, lifePart) {
+		if p.manyFiles {
 			// Nor is this: ext4 gives inodes that were just deleted to nobody for minutes, and passes over all of them for each file that is
 			// made meanwhile.
 			defer os.RemoveAll(folder)
@@ -122,13 +122,11 @@ func measureScale(o options) error {
 	return errors.Join(failed, rep.finish(o.out))
 }
 
-// lifePart begins the names of the parts that make many files.
-const lifePart = "life-"
-
 // part is what -scale measures in a folder of its own.
 type part struct {
-	name    string
-	measure func(dir string) error
+	name      string
+	manyFiles bool
+	measure   func(dir string) error
 }
 
 func (r *scaleReport) say(format string, args ...any) {

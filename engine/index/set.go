@@ -9,11 +9,11 @@ import (
 // Set bounds the live maps and the open files of all indexes opened through it.
 // Linux allows 65,530 maps a process and touching gets slow long before; a file
 // descriptor is scarcer still. When all maps are taken, an index goes without: it
-// stays paged, which costs appends no more. When all files
-// are, an index that was not used since the hand last passed gives its own up (the
-// clock rule); if none was idle, the asking index opens its file for one call.
+// stays paged, which costs appends no more. When all files are, an index that was
+// not used since the hand last passed gives its own up (the clock rule); if none
+// was idle, the asking index opens its file for one call.
 //
-// A nil Set has no bound: every active index is mapped, every file stays open.
+// A nil Set has no bound: no index goes without a map, and every file stays open.
 type Set struct {
 	mu    sync.Mutex
 	max   int
@@ -107,12 +107,9 @@ func (s *Set) takeFile(t *table) bool {
 	for range min(2*len(s.files), maxSweep) {
 		s.hand = (s.hand + 1) % len(s.files)
 		v := s.files[s.hand]
-		if v.used.Swap(false) || !v.mu.TryLock() {
+		if v.used.Swap(false) || !v.closeIdle() {
 			continue
 		}
-		v.file.Close()
-		v.file = nil
-		v.mu.Unlock()
 		v.fileSlot, t.fileSlot = -1, s.hand
 		s.files[s.hand] = t
 		return true
@@ -137,17 +134,23 @@ func (s *Set) Relieve(n int) (closed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := len(s.files) - 1; i >= 0 && closed < n; i-- {
-		v := s.files[i]
-		if !v.mu.TryLock() {
-			continue
+		if v := s.files[i]; v.closeIdle() {
+			s.remove(v)
+			closed++
 		}
-		v.file.Close()
-		v.file = nil
-		v.mu.Unlock()
-		s.remove(v)
-		closed++
 	}
 	return closed
+}
+
+// closeIdle closes the file of t, which has a place, unless somebody is using it. Caller holds Set.mu.
+func (t *table) closeIdle() bool {
+	if !t.mu.TryLock() {
+		return false
+	}
+	defer t.mu.Unlock()
+	t.file.Close()
+	t.file = nil
+	return true
 }
 
 // remove gives up t's place for a file. Caller holds mu.

@@ -6,22 +6,13 @@ import (
 	"testing"
 
 	"millrace/coord/zk/proto"
-	"millrace/tools/internal/zkclient"
 )
 
 // Claim: kafka-configs.sh --zookeeper reads and writes Kafka's nodes, below a chroot too, and tells the brokers of each change; what it refuses
 // changes nothing. That the sentences are those of Kafka 2.8, and what brokers make of it, is shown by tools/compat.
 // Method: a tree with a live broker and a topic, but without a controller; each act, with what is in the tree after it.
 func TestConfigsByZookeeper(t *testing.T) {
-	at := coordination(t)
-	c, err := zkclient.Dial(t.Context(), at, zookeeperTimeout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for _, path := range []string{"/k", "/k/brokers", "/k/brokers/ids", "/k/brokers/ids/3", "/k/brokers/topics", "/k/brokers/topics/t", "/k/config", "/k/config/changes", "/k/config/topics"} {
-		mustDo(t, c, proto.Request{Op: proto.OpCreate, Path: path})
-	}
+	at, c := treeWith(t, "/k", "/k/brokers", "/k/brokers/ids", "/k/brokers/ids/3", "/k/brokers/topics", "/k/brokers/topics/t", "/k/config", "/k/config/changes", "/k/config/topics")
 	is := func(path, want string) {
 		t.Helper()
 		r, err := c.Do(proto.Request{Op: proto.OpGetData, Path: path})

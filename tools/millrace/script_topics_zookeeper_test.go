@@ -9,19 +9,26 @@ import (
 	"millrace/tools/internal/zkclient"
 )
 
-// Claim: kafka-topics.sh --zookeeper reads and writes Kafka's nodes, below a chroot too, as Kafka 2.8's does, and says what it cannot do. What a
-// controller makes of it, and that the answers are those of 2.8's, is shown by tools/compat.
-// Method: a tree without a controller; each act, with what is in the tree before and after it.
-func TestTopicsByZookeeper(t *testing.T) {
-	at := coordination(t)
+// treeWith starts a coordination service without a controller, whose tree has empty nodes at the paths.
+func treeWith(t *testing.T, paths ...string) (at string, c *zkclient.Client) {
+	t.Helper()
+	at = coordination(t)
 	c, err := zkclient.Dial(t.Context(), at, zookeeperTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	for _, path := range []string{"/k", "/k/brokers", "/k/brokers/ids", "/k/brokers/ids/3", "/k/brokers/ids/10", "/k/brokers/topics", "/k/config", "/k/config/topics", "/k/config/topics/left", "/k/admin", "/k/admin/delete_topics"} {
+	t.Cleanup(c.Close)
+	for _, path := range paths {
 		mustDo(t, c, proto.Request{Op: proto.OpCreate, Path: path})
 	}
+	return at, c
+}
+
+// Claim: kafka-topics.sh --zookeeper reads and writes Kafka's nodes, below a chroot too, as Kafka 2.8's does, and says what it cannot do. What a
+// controller makes of it, and that the answers are those of 2.8's, is shown by tools/compat.
+// Method: a tree without a controller; each act, with what is in the tree before and after it.
+func TestTopicsByZookeeper(t *testing.T) {
+	at, c := treeWith(t, "/k", "/k/brokers", "/k/brokers/ids", "/k/brokers/ids/3", "/k/brokers/ids/10", "/k/brokers/topics", "/k/config", "/k/config/topics", "/k/config/topics/left", "/k/admin", "/k/admin/delete_topics")
 	is := func(path, want string) {
 		t.Helper()
 		r, err := c.Do(proto.Request{Op: proto.OpGetData, Path: path})
