@@ -83,7 +83,7 @@ func (l *Log) gather(a *Append) error {
 		a.Info.MaxTimestamp = a.LogAppendTime
 	}
 	last := base + Offset(a.Info.LastOffsetDelta)
-	if seg := l.active(); l.mustRoll(seg, c, seg.size.Load()+r.bytes, int64(len(a.Batch)), last, a.Info.MaxTimestamp) {
+	if seg := l.mu.active; l.mustRoll(seg, c, seg.size.Load()+r.bytes, int64(len(a.Batch)), last, a.Info.MaxTimestamp) {
 		if err := l.flush(); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (l *Log) flush() error {
 		return nil
 	}
 	defer r.reset()
-	seg := l.active()
+	seg := l.mu.active
 	pos := seg.size.Load()
 	if err := l.writeAt(seg, pos); err != nil {
 		if r.noted {

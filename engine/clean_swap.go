@@ -38,8 +38,7 @@ func (l *Log) swap(old, fresh []*segment, cuts int) (taken bool, err error) {
 	}
 	// Nothing may fail from here on without an end to appends: the files are on their way to what the new list says. Reads need no names, for
 	// the fresh files are open.
-	next := slices.Concat(list[:at], fresh, list[at+len(old):])
-	l.segments.Store(&next)
+	l.setSegments(slices.Concat(list[:at], fresh, list[at+len(old):]))
 	if err := l.giveUp(newestFirst(old)); err != nil {
 		return true, err
 	}

@@ -157,7 +157,7 @@ func TestCleanKeepsTheNewest(t *testing.T) {
 	}
 	size, end, segments := l.Size(), l.End(), len(*l.segments.Load())
 	r := mustClean(t, l, cleanAt(time.UnixMilli(2000)))
-	active := l.active().base
+	active := l.mu.active.base
 	if !r.Whole || r.To != active || l.End() != end || l.Size() >= size/2 || l.FirstDirty() != active {
 		t.Fatalf("%+v; size %d of %d, end %d of %d, first dirty %d", r, l.Size(), size, l.End(), end, l.FirstDirty())
 	}

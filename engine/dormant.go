@@ -25,7 +25,7 @@ func (l *Log) takeAsIs(segments []*segment, o *LogOptions) bool {
 	if start > end || empty != (end == last.base) || end < last.base {
 		return false // a point that was not written by the stop of this very log
 	}
-	l.segments.Store(&segments)
+	l.setSegments(segments)
 	l.age(last, l.config.Load())
 	l.end.Store(int64(end))
 	l.start.Store(int64(start))

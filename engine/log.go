@@ -74,6 +74,7 @@ type Log struct {
 	mu struct {
 		sync.Mutex // the holder appends, rolls, truncates; see the package comment
 		producers  *producers.Table
+		active     *segment    // the last of segments: an append need not look at the list
 		run        *run        // what the next write will hold; nil between writes
 		last       promise     // of the newest write
 		rolled     promise     // of the newest roll: the closed segment is synced
@@ -260,10 +261,11 @@ func (l *Log) storageError(op string, err error) error {
 	return &StorageError{Op: op, Dir: l.Dir(), Cause: err}
 }
 
-// active is the segment that is written to. Caller holds mu.
-func (l *Log) active() *segment {
-	list := *l.segments.Load()
-	return list[len(list)-1]
+// setSegments publishes another list, which is never changed in place; its last segment is the one that is written to. Caller holds mu, or the log is
+// not visible yet.
+func (l *Log) setSegments(list []*segment) {
+	l.mu.active = list[len(list)-1]
+	l.segments.Store(&list)
 }
 
 // file is the path of a file of the log.

@@ -15,14 +15,16 @@ import (
 // was begun in the old one ends there: an append that waits keeps the home whose
 // journal has its bytes.
 type home struct {
-	folder     *folder
-	journal    *journal.Journal
-	owner      logOwner                      // what the journal sees of the log
-	checkpoint func(*Log) error              // never nil
-	poisoned   atomic.Pointer[PoisonedError] // L4: a sync has failed here
+	// What every append looks at.
+	folder   *folder
+	journal  *journal.Journal
+	poisoned atomic.Pointer[PoisonedError] // L4: a sync has failed here
+	low      *lowSpaceState                // of the directory; nil: nobody looks
+	owner    logOwner                      // what the journal sees of the log
+
+	checkpoint func(*Log) error // never nil
 	names      unsyncedNames
-	low        *lowSpaceState // of the directory; nil: nobody looks
-	loose      bool           // looseName is in the folder; the holder of Log.mu
+	loose      bool // looseName is in the folder; the holder of Log.mu
 }
 
 // looseName is the file that tells the next opening that segments were closed here in page-cache mode and nobody has promised since that

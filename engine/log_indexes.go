@@ -113,7 +113,7 @@ func (l *Log) completeIndexes() error {
 	if l.mu.dormant {
 		return nil
 	}
-	active := l.active()
+	active := l.mu.active
 	return errors.Join(active.addTimeEntry(true), l.syncIndexes(), active.syncIndexes())
 }
 

@@ -60,7 +60,7 @@ func TestTimesAreRightAfterAPowerCut(t *testing.T) {
 				create(t, s, spec("t", 1, 1))
 				for range 7 { // index files have reached the disk in the middle of segments, as the system writes them out
 					putTimed(t, s.Log("t", 0), 5)
-					if err := s.Log("t", 0).active().syncIndexes(); err != nil {
+					if err := s.Log("t", 0).mu.active.syncIndexes(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -72,7 +72,7 @@ func TestTimesAreRightAfterAPowerCut(t *testing.T) {
 					t.Fatal(err)
 				}
 				point := Offset(points[checkpoint.TopicPartition{Topic: "t"}])
-				if closed := s.Log("t", 0).active().base; name != "by a truncation" && mode == Sync && point < closed {
+				if closed := s.Log("t", 0).mu.active.base; name != "by a truncation" && mode == Sync && point < closed {
 					t.Errorf("recovery point %d, the closed segments end at %d", point, closed)
 				}
 				disk.CutPower(faultfs.KeepUnsynced(0), faultfs.KeepJournal(100), faultfs.KeepNames(100))
@@ -103,7 +103,7 @@ func TestShortTimeIndexIsMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint(), l.active().syncIndexes()); err != nil {
+	if err := errors.Join(s.dirs[0].journal.SyncAll(), s.Checkpoint(), l.mu.active.syncIndexes()); err != nil {
 		t.Fatal(err)
 	}
 	disk.CutPower(faultfs.KeepUnsynced(100), faultfs.KeepJournal(100), faultfs.KeepNames(100))

@@ -64,7 +64,7 @@ func TestProducersOutliveTheirBatches(t *testing.T) {
 						l = openTestLog(t, disk.Session(), smallLog(), soon)
 					}
 					retainFrom(t, l, l.segmentBase(1)+into)
-					retainFrom(t, l, l.active().base+into)
+					retainFrom(t, l, l.mu.active.base+into)
 					if kill {
 						disk = crash(disk)
 					} else {

@@ -56,7 +56,7 @@ func (l *Log) roll(base Offset) error {
 		return err
 	}
 	c := l.config.Load()
-	old := l.active()
+	old := l.mu.active
 	synced := c.Durability == Sync && !l.mu.replaying
 	if synced {
 		if err := l.wait(l.mu.rolled); err != nil {
@@ -152,10 +152,7 @@ func (l *Log) syncDir() error {
 // addSegment publishes the list with one more segment. Caller holds mu.
 func (l *Log) addSegment(s *segment) {
 	old := *l.segments.Load()
-	list := make([]*segment, len(old)+1)
-	copy(list, old)
-	list[len(old)] = s
-	l.segments.Store(&list)
+	l.setSegments(append(old[:len(old):len(old)], s))
 }
 
 // writeSnapshot saves the producer state as of offset at. Kafka keeps one for

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 )
 
 // TruncateTo removes everything at or above o. If o lies inside a batch, the
@@ -163,8 +164,7 @@ func (l *Log) dropAbove(o Offset) error {
 	if keep == len(list) {
 		return nil
 	}
-	kept := append([]*segment(nil), list[:keep]...)
-	l.segments.Store(&kept)
+	l.setSegments(slices.Clone(list[:keep]))
 	l.hints.Store(nil)
 	if err := l.giveUp(newestFirst(list[keep:])); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (l *Log) dropAbove(o Offset) error {
 	if err := l.syncDir(); err != nil {
 		return err
 	}
-	return l.reactivate(kept[keep-1])
+	return l.reactivate(l.mu.active)
 }
 
 // reactivate opens a sealed segment's indexes for appending. Caller holds mu.
@@ -196,7 +196,7 @@ func (l *Log) reactivate(s *segment) error {
 
 // cutActive truncates the active segment at pos, where offset o begins. Caller holds mu.
 func (l *Log) cutActive(pos int64, o Offset) error {
-	s := l.active()
+	s := l.mu.active
 	f, err := s.file()
 	if err != nil {
 		return l.storageError("truncate", err)
@@ -352,7 +352,7 @@ func (l *Log) reset(o Offset) error {
 		return l.mu.failed
 	}
 	l.age(fresh, c)
-	l.segments.Store(&[]*segment{fresh})
+	l.setSegments([]*segment{fresh})
 	for _, s := range gone {
 		s.letGo()
 	}

@@ -326,7 +326,7 @@ func TestClosedFilesInAPass(t *testing.T) {
 		for _, f := range files {
 			dirty, err := f.Dirty()
 			if err == nil && dirty > 0 {
-				err = f.WriteOut(0, dirty)
+				err = f.WriteOut(0, dirty, true)
 			}
 			if err != nil && !errors.Is(err, vfs.ErrUnsupported) {
 				t.Error(err)
@@ -361,7 +361,7 @@ func TestOpenFilesRunOut(t *testing.T) {
 	if err := s.dirs[0].journal.SyncAll(); err != nil {
 		t.Fatal(err)
 	}
-	s.Log("t", 0).active().open.Load().used.Store(false)
+	s.Log("t", 0).mu.active.open.Load().used.Store(false)
 	refusals := 0
 	set := func(f func(string) error) {
 		fs.mu.Lock()

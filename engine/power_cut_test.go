@@ -91,7 +91,7 @@ func TestTimesOfTheSegmentBelowTheRecoveryPoint(t *testing.T) {
 				o.Defaults.SegmentBytes, o.Defaults.IndexInterval = 1<<20, interval
 				s, l := openOne(t, o)
 				putTimed(t, l, before)
-				if err := l.active().syncIndexes(); err != nil {
+				if err := l.mu.active.syncIndexes(); err != nil {
 					t.Fatal(err)
 				}
 				putTimed(t, l, 6)
@@ -200,7 +200,7 @@ func TestLargerIndexesOnAnOpenLog(t *testing.T) {
 	l.SetConfig(c)
 	putTimed(t, l, 3)
 	l.mu.Lock()
-	err := l.active().rebuild(&c)
+	err := l.mu.active.rebuild(&c)
 	l.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)
@@ -457,7 +457,7 @@ func TestAppendsAfterAFailedRollStay(t *testing.T) {
 					}
 					return err
 				}
-				for l.active().size.Load() < c.SegmentBytes*3/4 {
+				for l.mu.active.size.Load() < c.SegmentBytes*3/4 {
 					if err := put("first"); err != nil {
 						t.Fatal(err)
 					}

@@ -75,7 +75,7 @@ func TestIndexOfAFolderOnItsWayOutIsNotCalledDamaged(t *testing.T) {
 	closeStore(t, s)
 	s = openStore(t, o)
 	l := s.Log("t", 0)
-	seg := l.active()
+	seg := l.mu.active
 	met := make(chan error, 1)
 	disk.AfterOperation(func(op faultfs.Op) {
 		if op.Kind == faultfs.OpRename && op.Name == "/a/t-0" {

@@ -270,7 +270,7 @@ func (l *Log) repairIndex(s *segment, cause error) error {
 	l.logger.Warn("index damaged; making it again from the segment",
 		"log", l.Dir(), "segment", s.name(logSuffix), "cause", cause)
 	c := l.config.Load()
-	isActive := s == l.active()
+	isActive := s == l.mu.active
 	if err := s.rebuild(c); err != nil {
 		return fmt.Errorf("rebuild index of %s: %w", s.path(logSuffix), err)
 	}

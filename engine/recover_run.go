@@ -62,9 +62,9 @@ func (r *recovery) run() error {
 		}
 	}
 	l := r.log
-	l.segments.Store(&r.segments)
+	l.setSegments(r.segments)
 	l.end.Store(int64(r.end))
-	l.age(l.active(), l.config.Load())
+	l.age(l.mu.active, l.config.Load())
 	return r.replay()
 }
 
@@ -439,7 +439,7 @@ func (r *recovery) replay() error {
 			if Offset(r.entries[len(r.entries)-1].End) <= r.start {
 				return nil // a crash while takeAway was at it: what is missing lies below the start, and is owed to nobody
 			}
-			s := l.active()
+			s := l.mu.active
 			return fmt.Errorf("open %s: %w", l.Dir(), &CorruptError{
 				File: s.path(logSuffix), Position: s.size.Load(),
 				Want: fmt.Sprintf("batches [%d, %d), which were acknowledged: the journal goes on behind them", end, e.Base),
@@ -491,7 +491,7 @@ func (r *recovery) startEmpty(at Offset) error {
 	}
 	l.age(s, c)
 	r.segments, r.end, r.changed = []*segment{s}, at, true
-	l.segments.Store(&r.segments)
+	l.setSegments(r.segments)
 	l.end.Store(int64(at))
 	return nil
 }

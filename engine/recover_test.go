@@ -54,7 +54,7 @@ func TestField_F008_TornTail(t *testing.T) {
 	l := openTestLog(t, d, smallLog())
 	putN(t, l, 100)
 	last := newBatch(1000, []string{valueOf(99)}, batch.Base(99, 0))
-	name := l.active().path(logSuffix)
+	name := l.mu.active.path(logSuffix)
 	d = crash(d)
 	whole := readFile(t, d, name)
 	for n := 1; n < len(last); n += 7 {
@@ -202,7 +202,7 @@ func TestField_F005_OffsetSpan(t *testing.T) {
 	l := openTestLog(t, d, c)
 	check(l, far+1)
 	put(t, l, "more")
-	if s := l.active(); s.base != far+1 {
+	if s := l.mu.active; s.base != far+1 {
 		t.Fatalf("appended to the segment at %d", s.base)
 	}
 	// A follower that goes on behind a wide gap.

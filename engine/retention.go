@@ -92,7 +92,7 @@ func (l *Log) tooOld(s *segment, c *Config, now time.Time) (bool, error) {
 	}
 	ts, err := s.largestTimestamp()
 	if isIndexDamage(err) {
-		if err = s.rebuild(c); err == nil && s != l.active() {
+		if err = s.rebuild(c); err == nil && s != l.mu.active {
 			err = errors.Join(s.addTimeEntry(true), s.index.Seal(), s.times.Seal())
 		}
 		ts = s.maxTs.Load()
@@ -123,7 +123,7 @@ func (l *Log) dropBelow(list []*segment, n int) error {
 	kept := append([]*segment(nil), list[n:]...)
 	l.raiseStart(kept[0].base)
 	l.mu.unsaved = true // nobody syncs the names of what goes
-	l.segments.Store(&kept)
+	l.setSegments(kept)
 	l.logger.Info("segments deleted by retention", "log", l.Dir(), "segments", n, "start", l.Start())
 	if err := l.giveUp(list[:n]); err != nil {
 		return err

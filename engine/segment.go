@@ -148,11 +148,11 @@ func (f *segmentFile) EndSync(err error) error {
 }
 
 // WriteOut is the file's; a failure is that of a sync.
-func (f *segmentFile) WriteOut(off, n int64) error {
+func (f *segmentFile) WriteOut(off, n int64, wait bool) error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	if f.syncing.failed == nil {
-		f.syncing.failed = f.File.WriteOut(off, n)
+		f.syncing.failed = f.File.WriteOut(off, n, wait)
 	}
 	return f.syncing.failed
 }
@@ -352,7 +352,13 @@ func (s *segment) addEntry(last Offset, pos int64) error {
 		return err
 	}
 	s.w.indexRoom--
-	return s.addTimeEntry(false)
+	if err := s.addTimeEntry(false); err != nil {
+		return err
+	}
+	if s.index.Mapped() { // its entries outlive the process: without those of the other a recovery would make both again (timesReach)
+		return s.times.Write()
+	}
+	return nil
 }
 
 // addTimeEntry enters the largest timestamp so far; atRoll may use the spare entry.

@@ -74,7 +74,7 @@ func (l *Log) writeIndexes() error {
 	if l.refusal() != nil || l.mu.dormant {
 		return nil
 	}
-	s := l.active()
+	s := l.mu.active
 	return errors.Join(s.index.Write(), s.times.Write())
 }
 

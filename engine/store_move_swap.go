@@ -188,7 +188,7 @@ func (l *Log) fence() error {
 // the log. Caller holds mu.
 func (l *Log) moveIn(v *move) promise {
 	old, c := l.home.Load(), v.copier
-	last := l.active()
+	last := l.mu.active
 	list := make([]*segment, len(c.parts))
 	for i, p := range c.parts {
 		p.close()
@@ -201,7 +201,7 @@ func (l *Log) moveIn(v *move) promise {
 	active := list[len(list)-1]
 	active.w.created, active.w.rollAfter = last.w.created, last.w.rollAfter
 	gone := *l.segments.Load()
-	l.segments.Store(&list)
+	l.setSegments(list)
 	fresh := newHome(l, c.folder, v.to.journal, old.owner.id, v.to.checkpointFor)
 	fresh.low = &v.to.low
 	l.home.Store(fresh)

@@ -32,6 +32,13 @@ func (t *table) Limit() int {
 	return t.limit
 }
 
+// Mapped tells whether entries are in the operating system's hands as soon as they are added.
+func (t *table) Mapped() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.state == mapped
+}
+
 // Reset drops every entry, whatever the file holds, and makes the index active.
 func (t *table) Reset() error { return t.reset() }
 

@@ -75,6 +75,16 @@ func (s *Set) takeMap(t *table) bool {
 	return t.hasMap
 }
 
+// mapsLeft tells whether takeMap might succeed, for who has work to do before it.
+func (s *Set) mapsLeft() bool {
+	if s == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.maps < s.max
+}
+
 func (s *Set) dropMap(t *table) {
 	if s == nil {
 		return

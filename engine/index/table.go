@@ -134,7 +134,7 @@ func (t *table) carry(f vfs.File) {
 // grow has a table mapped that is to have a second entry. Most segments of many small logs end without one: what a closing segment adds is one
 // entry. Without a map entries stay in memory, and who writes them down meets the error.
 func (t *table) grow() {
-	if t.writePage() != nil {
+	if !t.set.mapsLeft() || t.writePage() != nil {
 		return
 	}
 	if f, err := t.fs.OpenFile(t.path, os.O_RDWR); err == nil {

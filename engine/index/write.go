@@ -45,9 +45,6 @@ func (t *table) append(new entry, skip bool) error {
 	}
 	t.n++
 	copy(t.last[:], e)
-	if t.n < mapFrom && t.state == paged {
-		_ = t.writePage() // as in a map the entry outlives the process; if it cannot be written now, it is with the next
-	}
 	return nil
 }
 

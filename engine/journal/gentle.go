@@ -11,7 +11,7 @@ type pace int
 
 const (
 	atOnce pace = iota // in the cheapest way: nobody is in the way, or somebody waits for it
-	gently             // so that a round meanwhile is held up by one device write at most
+	gently             // so that a round meanwhile is held up by the device writes of one piece at most
 )
 
 // syncGently syncs files for a pass beside the rounds. All at once, gigabytes of segments may stand in the device's queue before the next block of the
@@ -26,11 +26,8 @@ func (j *Journal) syncGently(files []vfs.File) error {
 	if len(files) > passMany {
 		spare = 0
 	}
-	var since int64 // bytes written out since a round could pass
-	for _, f := range files {
-		if err := j.writeOut(f, spare, &since); err != nil {
-			return err
-		}
+	if err := j.writeOut(files, spare); err != nil {
+		return err
 	}
 	if j.hurries() {
 		return vfs.SyncMany(j.fs, j.dataDir, files)
@@ -49,27 +46,50 @@ func (j *Journal) syncGently(files []vfs.File) error {
 	return nil
 }
 
-// writeOut writes what f has unwritten if that is more than spare. An error is that of a sync.
-func (j *Journal) writeOut(f vfs.File, spare int64, since *int64) error {
-	dirty, err := f.Dirty()
-	if errors.Is(err, vfs.ErrUnsupported) || err == nil && dirty <= spare {
+// writeOut writes out those files that have more unwritten than spare: a piece at a time, be it of one file or of many together, for one small file after
+// the other would take the device as long as a piece each. An error is that of a sync.
+func (j *Journal) writeOut(files []vfs.File, spare int64) error {
+	var together []vfs.File // begun, not waited for
+	var bytes int64         // of them
+	wait := func() error {
+		for _, f := range together {
+			if err := f.WriteOut(0, 0, true); err != nil {
+				return err
+			}
+		}
+		together, bytes = together[:0], 0
 		return nil
 	}
-	var size int64
-	if err == nil {
-		size, err = f.Size()
-	}
-	step := j.piece
-	if dirty <= step {
-		step = size // wherever it is in the file
-	}
-	for at := int64(0); at < size && err == nil; at += step {
-		if *since == 0 || *since+min(dirty, step) > j.piece {
-			j.letRoundPass()
-			*since = 0
+	for _, f := range files {
+		dirty, err := f.Dirty()
+		if errors.Is(err, vfs.ErrUnsupported) || err == nil && dirty <= spare {
+			continue
 		}
-		err = f.WriteOut(at, step)
-		*since += min(dirty, step)
+		if err == nil && bytes+dirty > j.piece {
+			err = wait()
+		}
+		if err == nil && dirty > j.piece {
+			err = j.writeLarge(f)
+		} else if err == nil {
+			if bytes == 0 {
+				j.letRoundPass()
+			}
+			err = f.WriteOut(0, 0, false)
+			together, bytes = append(together, f), bytes+dirty
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return wait()
+}
+
+// writeLarge writes out a file of more than a piece.
+func (j *Journal) writeLarge(f vfs.File) error {
+	size, err := f.Size()
+	for at := int64(0); at < size && err == nil; at += j.piece {
+		j.letRoundPass()
+		err = f.WriteOut(at, j.piece, true)
 	}
 	return err
 }

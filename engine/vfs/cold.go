@@ -134,7 +134,7 @@ func (f *osFile) peek(p []byte, off int64) int {
 	defer peeks.Put(k)
 	k.iov.Base, k.off, k.n = unsafe.SliceData(p), off, 0
 	k.iov.SetLen(len(p))
-	_ = f.raw.Control(k.hold)
+	_ = f.hold(k.hold)
 	runtime.KeepAlive(p)
 	k.iov.Base = nil
 	return k.n
@@ -145,7 +145,7 @@ type peeking struct {
 	iov  unix.Iovec
 	off  int64
 	n    int
-	hold func(fd uintptr)
+	hold func(fd int)
 }
 
 var peeks = sync.Pool{New: func() any {
@@ -154,8 +154,8 @@ var peeks = sync.Pool{New: func() any {
 	return k
 }}
 
-func (k *peeking) run(fd uintptr) {
-	n, _, errno := unix.Syscall6(unix.SYS_PREADV2, fd, uintptr(unsafe.Pointer(&k.iov)), 1, uintptr(k.off), 0, unix.RWF_NOWAIT) // on 64 bits the high half is ignored
+func (k *peeking) run(fd int) {
+	n, _, errno := unix.Syscall6(unix.SYS_PREADV2, uintptr(fd), uintptr(unsafe.Pointer(&k.iov)), 1, uintptr(k.off), 0, unix.RWF_NOWAIT) // on 64 bits the high half is ignored
 	if errno == 0 {
 		k.n = int(n)
 	}

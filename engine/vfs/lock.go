@@ -20,17 +20,17 @@ import (
 type dirLock struct {
 	owner *osFS
 	dir   string
-	file  *os.File
+	file  *osFile
 	uses  sync.WaitGroup // SyncFS calls using file
 	once  sync.Once
 }
 
 func (o *osFS) Lock(name string) (io.Closer, error) {
-	f, err := openFD(name, unix.O_RDWR|unix.O_CREAT)
+	f, err := openFile(name, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
 		return nil, err
 	}
-	if err := control(f, "lock", exclude); err != nil {
+	if err := f.control("lock", exclude); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EACCES) {
 			return nil, &LockError{Name: name}
@@ -92,7 +92,7 @@ func (o *osFS) forget(l *dirLock) {
 
 // lockFile returns the lock file held in dir, if there is one, and what to call
 // when done with it.
-func (o *osFS) lockFile(dir string) (*os.File, func()) {
+func (o *osFS) lockFile(dir string) (*osFile, func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	list := o.locks[dirKey(dir)]

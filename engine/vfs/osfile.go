@@ -5,37 +5,24 @@ package vfs
 import (
 	"io/fs"
 	"os"
-	"syscall"
 
 	"github.com/edsrzf/mmap-go"
 	"golang.org/x/sys/unix"
 )
 
-// osFile is an *os.File plus the calls that package os does not offer. Those go
-// through raw, which holds the descriptor while they run: the number Fd() gives
-// may by then belong to another file, and a write to it would land there.
+// osFile is an open file with the calls that package os does not offer.
 type osFile struct {
-	file *os.File
-	raw  syscall.RawConn
-	way  *way // of the System that opened it
+	descriptor
+	way *way // of the System that opened it
 }
 
-func newOSFile(f *os.File) (*osFile, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		f.Close()
+func openFile(name string, flag int) (*osFile, error) {
+	f := &osFile{way: plainWay}
+	if err := f.open(name, flag); err != nil {
 		return nil, err
 	}
-	return &osFile{file: f, raw: raw, way: plainWay}, nil
+	return f, nil
 }
-
-func (f *osFile) Name() string { return f.file.Name() }
-
-func (f *osFile) Close() error { return f.file.Close() }
-
-func (f *osFile) ReadAt(p []byte, off int64) (int, error) { return f.file.ReadAt(p, off) }
-
-func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.file.WriteAt(p, off) }
 
 func (f *osFile) Size() (int64, error) {
 	var st unix.Stat_t
@@ -82,9 +69,13 @@ func (f *osFile) Dirty() (int64, error) {
 }
 
 // WriteOut uses sync_file_range, whose waiting takes a write-back error away from a later sync: hence what File says of an error.
-func (f *osFile) WriteOut(off, n int64) error {
+func (f *osFile) WriteOut(off, n int64, wait bool) error {
+	how := unix.SYNC_FILE_RANGE_WRITE
+	if wait {
+		how = unix.SYNC_FILE_RANGE_WRITE_AND_WAIT
+	}
 	return f.control("sync_file_range", func(fd int) error {
-		err := unix.SyncFileRange(fd, off, n, unix.SYNC_FILE_RANGE_WRITE_AND_WAIT)
+		err := unix.SyncFileRange(fd, off, n, how)
 		if err == unix.ENOSYS || err == unix.ESPIPE {
 			return nil // the sync will do it all
 		}
@@ -102,8 +93,14 @@ func (f *osFile) Map(size int) (Mapping, error) {
 		if size <= 0 || int64(size) > st.Size {
 			return unix.EINVAL // the pages past the end would kill the process when touched
 		}
-		var err error
-		if m, err = mmap.MapRegion(f.file, size, mmap.RDWR, 0, 0); err != nil {
+		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		file := os.NewFile(uintptr(again), f.Name()) // what mmap-go asks for; the map outlives it
+		m, err = mmap.MapRegion(file, size, mmap.RDWR, 0, 0)
+		file.Close()
+		if err != nil {
 			return err
 		}
 		// Without this the first touch of a page reads ahead: of a sparse index that
@@ -142,43 +139,4 @@ func (m *osMapping) Close() error {
 		return &fs.PathError{Op: "munmap", Path: m.name, Err: err}
 	}
 	return nil
-}
-
-// control runs do with f's descriptor, which stays open meanwhile, repeats it
-// when a signal interrupts it, and names the operation and the file in its error.
-func (f *osFile) control(op string, do func(fd int) error) error {
-	return controlRaw(f.raw, op, f.Name(), do)
-}
-
-func control(f *os.File, op string, do func(fd int) error) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return controlRaw(raw, op, f.Name(), do)
-}
-
-func controlRaw(raw syscall.RawConn, op, name string, do func(fd int) error) error {
-	var err error
-	held := raw.Control(func(fd uintptr) {
-		err = retry(func() error { return do(int(fd)) })
-	})
-	if held != nil { // the file is closed; says so itself
-		return &fs.PathError{Op: op, Path: name, Err: fs.ErrClosed}
-	}
-	if err != nil {
-		return &fs.PathError{Op: op, Path: name, Err: err}
-	}
-	return nil
-}
-
-// retry repeats do while a signal interrupts it. Nothing that is called through
-// it reports an error once and success afterwards on EINTR: an interrupted
-// fdatasync or syncfs has not consumed a write-back error.
-func retry(do func() error) error {
-	for {
-		if err := do(); err != unix.EINTR {
-			return err
-		}
-	}
 }

@@ -36,39 +36,35 @@ func (o *osFS) OpenFile(name string, flag int) (File, error) {
 	if flag&os.O_APPEND != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: unix.EINVAL}
 	}
-	f, err := openFD(name, flag)
+	f, err := openFile(name, flag)
 	if err != nil {
 		return nil, err
 	}
-	return newOSFile(f)
+	return f, nil
 }
 
 func (o *osFS) OpenDirect(name string) (File, bool, error) {
-	f, err := openFD(name, unix.O_RDWR|unix.O_DIRECT|unix.O_DSYNC)
+	f, err := openFile(name, unix.O_RDWR|unix.O_DIRECT|unix.O_DSYNC)
 	if err == nil && !takesDirect(f) {
 		f.Close()
 		err = unix.EINVAL
 	}
 	direct := err == nil
 	if errors.Is(err, unix.EINVAL) { // how a file system says no to O_DIRECT: open(2)
-		f, err = openFD(name, unix.O_RDWR)
+		f, err = openFile(name, unix.O_RDWR)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	file, err := newOSFile(f)
-	if err != nil {
-		return nil, false, err
-	}
-	return file, direct, nil
+	return f, direct, nil
 }
 
 // takesDirect reports whether direct I/O in units of DirectAlign will be accepted.
 // Some file systems accept the flag and refuse every write, or want more than
 // 4096; kernels since 6.1 can tell. An older kernel is believed.
-func takesDirect(f *os.File) bool {
+func takesDirect(f *osFile) bool {
 	takes := true
-	control(f, "statx", func(fd int) error {
+	f.control("statx", func(fd int) error {
 		var st unix.Statx_t
 		err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
 		if err == nil && st.Mask&unix.STATX_DIOALIGN != 0 {
@@ -78,22 +74,6 @@ func takesDirect(f *os.File) bool {
 		return nil
 	})
 	return takes
-}
-
-// openFD opens without os.OpenFile, which on Linux first makes the descriptor
-// non-blocking, offers it to epoll, is refused since it is a regular file, and
-// takes it all back: three system calls for nothing. os.NewFile of a blocking
-// descriptor leaves the poller alone.
-func openFD(name string, flag int) (*os.File, error) {
-	for {
-		fd, err := unix.Open(name, flag|unix.O_CLOEXEC, fileMode)
-		if err == nil {
-			return os.NewFile(uintptr(fd), name), nil
-		}
-		if err != unix.EINTR {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-		}
-	}
 }
 
 func (o *osFS) MkdirAll(name string) error {
@@ -138,12 +118,12 @@ func (o *osFS) Chtimes(name string, mtime time.Time) error {
 }
 
 func (o *osFS) SyncDir(name string) error {
-	dir, err := openFD(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := openFile(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return control(dir, "fsync", unix.Fsync)
+	return dir.control("fsync", unix.Fsync)
 }
 
 // SyncFS ends with a flush of its own: syncfs writes the block device's cache
@@ -154,16 +134,16 @@ func (o *osFS) SyncFS(dir string) error {
 	f, release := o.lockFile(dir)
 	if f == nil {
 		var err error
-		if f, err = openFD(dir, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+		if f, err = openFile(dir, unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
 			return err
 		}
 		release = func() { f.Close() }
 	}
 	defer release()
-	if err := control(f, "syncfs", unix.Syncfs); err != nil {
+	if err := f.control("syncfs", unix.Syncfs); err != nil {
 		return err
 	}
-	return control(f, "fdatasync", unix.Fdatasync)
+	return f.control("fdatasync", unix.Fdatasync)
 }
 
 func (o *osFS) Free(dir string) (int64, error) {

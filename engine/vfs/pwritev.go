@@ -24,7 +24,7 @@ type gather struct {
 	off  int64
 	n    int
 	err  error
-	hold func(fd uintptr)
+	hold func(fd int)
 }
 
 var gathers = sync.Pool{New: func() any {
@@ -66,8 +66,8 @@ func (f *osFile) WriteVAt(bufs [][]byte, off int64) (int, error) {
 
 // write writes what g has gathered and empties it; false: g.err is set.
 func (f *osFile) write(g *gather) bool {
-	if err := f.raw.Control(g.hold); err != nil {
-		g.err = fs.ErrClosed
+	if err := f.hold(g.hold); err != nil {
+		g.err = err
 	}
 	g.iov = g.iov[:0]
 	return g.err == nil
@@ -76,10 +76,10 @@ func (f *osFile) write(g *gather) bool {
 // run writes the vector at g.off until nothing of it is left. A short write is
 // no error: it is what a signal, the 2 GiB bound or a nearly full disk leave, and
 // the next call gets the reason if there is one.
-func (g *gather) run(fd uintptr) {
+func (g *gather) run(fd int) {
 	left := g.iov
 	for len(left) > 0 {
-		n, _, errno := unix.Syscall6(unix.SYS_PWRITEV, fd, uintptr(unsafe.Pointer(&left[0])),
+		n, _, errno := unix.Syscall6(unix.SYS_PWRITEV, uintptr(fd), uintptr(unsafe.Pointer(&left[0])),
 			uintptr(len(left)), uintptr(g.off), 0, 0) // on 64 bits the high half is ignored
 		switch {
 		case errno == unix.EINTR:

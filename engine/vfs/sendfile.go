@@ -32,7 +32,7 @@ func (f *osFile) SendTo(c net.Conn, off, n int64) (int64, error) {
 		return CopyTo(c, coldReader{f}, off, n)
 	}
 	s := sending{name: f.Name(), off: off, left: n, file: f}
-	err := s.send(f.raw, socket)
+	err := s.send(f, socket)
 	done := n - s.left
 	if errors.Is(err, errNoSendfile) {
 		more, err := CopyTo(c, coldReader{f}, s.off, s.left)
@@ -75,18 +75,18 @@ type sending struct {
 // send holds the file's descriptor, then the socket's write side, for the whole
 // range: nobody else's bytes get in between, and neither number can be closed and
 // given to another file while the kernel uses it.
-func (s *sending) send(file, socket syscall.RawConn) error {
+func (s *sending) send(file *osFile, socket syscall.RawConn) error {
 	var err, werr error
-	held := file.Control(func(in uintptr) {
+	held := file.hold(func(in int) {
 		defer s.end()
 		werr = socket.Write(func(out uintptr) (done bool) {
-			done, err = s.pump(int(out), int(in))
+			done, err = s.pump(int(out), in)
 			return done
 		})
 	})
 	switch {
 	case held != nil:
-		return &fs.PathError{Op: "sendfile", Path: s.name, Err: fs.ErrClosed}
+		return &fs.PathError{Op: "sendfile", Path: s.name, Err: held}
 	case werr != nil: // deadline passed, connection closed
 		return werr
 	case err == nil || err == errNoSendfile || err == io.ErrUnexpectedEOF:

@@ -96,10 +96,10 @@ func TestFullSocketIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	f.raw.Control(func(in uintptr) {
+	f.hold(func(in int) {
 		out.Write(func(fd uintptr) bool {
 			calls++
-			done, err := s.pump(int(fd), int(in))
+			done, err := s.pump(int(fd), in)
 			if done || err != nil {
 				t.Errorf("pump: done %v, error %v, want to be told to wait", done, err)
 			}

@@ -234,8 +234,9 @@ func TestWriteOutLeavesNothingDirty(t *testing.T) {
 		if dirty == 0 {
 			t.Skip("the system has written it already")
 		}
-		must(t, f.WriteOut(0, 1<<19))
-		must(t, f.WriteOut(1<<19, 1<<19))
+		must(t, f.WriteOut(0, 1<<19, true))
+		must(t, f.WriteOut(1<<19, 0, false))
+		must(t, f.WriteOut(1<<19, 0, true))
 		dirty, err = f.Dirty()
 		must(t, err)
 		equal(t, "dirty bytes", dirty, 0)

@@ -129,9 +129,10 @@ type File interface {
 	// Dirty is about how many bytes of the file wait in memory to be written to the disk. ErrUnsupported where the system does not tell.
 	Dirty() (int64, error)
 
-	// WriteOut writes what is dirty in [off, off+n) to the disk and waits for that, so that a Sync that follows has less to do at once. It promises
-	// nothing (no size, no flush of the device), but an error counts as that of a failed Sync: the kernel tells it once.
-	WriteOut(off, n int64) error
+	// WriteOut writes what is dirty in [off, off+n) to the disk, n == 0 meaning to the end of the file, and if told so waits for that, also for what
+	// was begun before: a Sync that follows has less to do at once. It promises nothing (no size, no flush of the device), but an error counts as
+	// that of a failed Sync: the kernel tells it once.
+	WriteOut(off, n int64, wait bool) error
 
 	// ReadCold is ReadAt for what may not be in memory: where the system allows it, nothing but this goroutine waits for the disk.
 	ReadCold(p []byte, off int64) (int, error)

@@ -76,7 +76,7 @@ func (w *writer) writeOut() error {
 	if w.pos-w.out < outBytes {
 		return nil
 	}
-	err := w.f.WriteOut(w.out, w.pos-w.out)
+	err := w.f.WriteOut(w.out, w.pos-w.out, true)
 	w.out = w.pos
 	return err
 }

@@ -294,7 +294,7 @@ func (h *handle) Dirty() (int64, error) {
 }
 
 // WriteOut changes nothing that a test could see: what is unsynced stays so, and may be on the disk or not.
-func (h *handle) WriteOut(off, n int64) error {
+func (h *handle) WriteOut(off, n int64, _ bool) error {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
 	if err := h.open(OpWriteOut); err != nil {
