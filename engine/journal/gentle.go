@@ -65,21 +65,27 @@ func (j *Journal) writeOut(files []vfs.File, spare int64) error {
 		if errors.Is(err, vfs.ErrUnsupported) || err == nil && dirty <= spare {
 			continue
 		}
-		if err == nil && bytes+dirty > j.piece {
-			err = wait()
-		}
-		if err == nil && dirty > j.piece {
-			err = j.writeLarge(f)
-		} else if err == nil {
-			if bytes == 0 {
-				j.letRoundPass()
-			}
-			err = f.WriteOut(0, 0, false)
-			together, bytes = append(together, f), bytes+dirty
-		}
 		if err != nil {
 			return err
 		}
+		if bytes+dirty > j.piece {
+			if err := wait(); err != nil {
+				return err
+			}
+		}
+		if dirty > j.piece {
+			if err := j.writeLarge(f); err != nil {
+				return err
+			}
+			continue
+		}
+		if bytes == 0 {
+			j.letRoundPass()
+		}
+		if err := f.WriteOut(0, 0, false); err != nil {
+			return err
+		}
+		together, bytes = append(together, f), bytes+dirty
 	}
 	return wait()
 }

@@ -65,7 +65,7 @@ func (d *descriptor) Close() error {
 	for {
 		n := d.uses.Load()
 		if n&closing != 0 {
-			return d.closed("close")
+			return d.failed("close", fs.ErrClosed)
 		}
 		if !d.uses.CompareAndSwap(n, n|closing) {
 			continue
@@ -75,10 +75,6 @@ func (d *descriptor) Close() error {
 		}
 		return d.failed("close", unix.Close(d.fd)) // not again on EINTR: the number is free by then
 	}
-}
-
-func (d *descriptor) closed(op string) error {
-	return &fs.PathError{Op: op, Path: d.name, Err: fs.ErrClosed}
 }
 
 func (d *descriptor) failed(op string, err error) error {
@@ -101,7 +97,7 @@ func (d *descriptor) hold(do func(fd int)) error {
 // control is hold for one system call: it repeats it when a signal interrupts it, and names the operation and the file in its error.
 func (d *descriptor) control(op string, do func(fd int) error) error {
 	if !d.take() {
-		return d.closed(op)
+		return d.failed(op, fs.ErrClosed)
 	}
 	defer d.give()
 	return d.failed(op, retry(func() error { return do(d.fd) }))
@@ -134,7 +130,7 @@ func (d *descriptor) whole(op string, call func(int, []byte, int64) (int, error)
 		return 0, d.failed(op, errNegativeOffset)
 	}
 	if !d.take() {
-		return 0, d.closed(op)
+		return 0, d.failed(op, fs.ErrClosed)
 	}
 	defer d.give()
 	for done < len(p) {

@@ -84,7 +84,7 @@ func (f *osFile) WriteOut(off, n int64, wait bool) error {
 }
 
 func (f *osFile) Map(size int) (Mapping, error) {
-	var m mmap.MMap
+	var m []byte
 	err := f.control("mmap", func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
@@ -93,14 +93,9 @@ func (f *osFile) Map(size int) (Mapping, error) {
 		if size <= 0 || int64(size) > st.Size {
 			return unix.EINVAL // the pages past the end would kill the process when touched
 		}
-		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		file := os.NewFile(uintptr(again), f.Name()) // what mmap-go asks for; the map outlives it
-		m, err = mmap.MapRegion(file, size, mmap.RDWR, 0, 0)
-		file.Close()
-		if err != nil {
+		var err error
+		// The call that mmap-go makes: its own wants an *os.File, and so one more descriptor, where there may be none left.
+		if m, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 			return err
 		}
 		// Without this the first touch of a page reads ahead: of a sparse index that
